@@ -1,0 +1,1 @@
+//! The independent checker of monolayer's certificates.
