@@ -1,8 +1,13 @@
 //! A dataset: ragged sequences of tokens (words or vectors), with a label per token (a class or a vector).
 
+mod conll;
+mod lines;
+mod open;
+
 use std::collections::HashMap;
 use std::ops::Range;
 
+pub use self::open::Format;
 use crate::error::Place;
 
 /// Sequences of tokens with a label per token.
@@ -22,6 +27,8 @@ pub struct Dataset {
     pub lines: Vec<u32>,
     /// What a person should know about how the file was read.
     pub warnings: Vec<String>,
+    /// The BLAKE3 hash, in hexadecimal, of the file's bytes, or of the task's text.
+    pub hash: String,
 }
 
 /// The tokens of a dataset.
