@@ -67,6 +67,9 @@ pub trait Number:
 
     /// Whether the number is below the other one, whatever exact values the two enclose.
     fn certainly_less(&self, other: &Self) -> bool;
+
+    /// Whether the two are the same number, whatever exact values they enclose.
+    fn certainly_equal(&self, other: &Self) -> bool;
 }
 
 /// Floats compute as IEEE says; their functions are correctly rounded, hence the same on every machine.
@@ -103,6 +106,10 @@ macro_rules! plain_float {
 
             fn certainly_less(&self, other: &Self) -> bool {
                 self < other
+            }
+
+            fn certainly_equal(&self, other: &Self) -> bool {
+                self == other
             }
         }
     };

@@ -98,7 +98,9 @@ impl<N: Number> Attention<N> {
                 };
                 // The mixture of the values that the query sees, a vector of size s.
                 let mixed: Vec<N> = (0..head.w_v.rows)
-                    .map(|c| keys.iter().zip(&weights).fold(N::zero(), |sum, (&key, w)| sum + v.row(key)[c].clone() * w))
+                    .map(|c| {
+                        keys.iter().zip(&weights).fold(N::zero(), |sum, (&key, w)| sum + v.row(key)[c].clone() * w)
+                    })
                     .collect();
                 for (h, w_o) in out.row_mut(query).iter_mut().zip(head.w_o.iter_rows()) {
                     *h = h.clone() + dot(w_o, &mixed);
@@ -120,8 +122,7 @@ pub fn softmax<N: Number>(scores: &[N]) -> Vec<N> {
 /// The hardmax of scores: equal weights where the score is largest. Enclosures that overlap without being the same point
 /// leave it undecided, which is an error.
 pub fn hardmax<N: Number>(scores: &[N]) -> Result<Vec<N>> {
-    let top: Vec<usize> =
-        (0..scores.len()).filter(|&i| !scores.iter().any(|s| scores[i].certainly_less(s))).collect();
+    let top: Vec<usize> = (0..scores.len()).filter(|&i| !scores.iter().any(|s| scores[i].certainly_less(s))).collect();
     if top.iter().any(|&i| !scores[i].certainly_equal(&scores[top[0]])) && top.len() > 1 {
         return Err(Error::request("the largest score cannot be told apart at this precision", "use more bits"));
     }

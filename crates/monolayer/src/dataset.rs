@@ -1,6 +1,7 @@
 //! A dataset: ragged sequences of tokens (words or vectors), with a label per token (a class or a vector).
 
 mod conll;
+mod ids;
 mod lines;
 mod open;
 

@@ -16,7 +16,7 @@ use crate::matrix::Matrix;
 use crate::transformer::Transformer;
 
 /// Tokens a block holds at least (unless the data end): enough to keep matrix products busy.
-const BLOCK: usize = 512;
+pub const BLOCK: usize = 512;
 /// Hidden units evaluated at a time: the hidden layer of a block of tokens stays in a core's cache.
 const UNITS: usize = 512;
 /// A single sequence longer than this has its attention spread over the threads.

@@ -7,8 +7,10 @@
 
 pub mod arithmetic;
 pub mod attention;
+pub mod bench;
 pub mod context;
 pub mod dataset;
+pub mod embedding;
 pub mod error;
 pub mod feed_forward;
 pub mod forward;
@@ -16,6 +18,7 @@ pub mod kernels;
 pub mod matrix;
 pub mod model;
 pub mod model_file;
+pub mod rank;
 pub mod separation;
 pub mod transformer;
 

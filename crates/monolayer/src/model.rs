@@ -153,9 +153,8 @@ impl<R: Real> Model<R> {
             )
         };
         if self.head.is_some() {
-            let labels = self.run(&inputs, progress, |_, scores| {
-                scores.iter().all(|x| x.finite()).then(|| arg_max(scores))
-            });
+            let labels =
+                self.run(&inputs, progress, |_, scores| scores.iter().all(|x| x.finite()).then(|| arg_max(scores)));
             let bad = labels.iter().position(Option::is_none);
             bad.map_or_else(|| Ok(Predictions::Labels(labels.into_iter().flatten().collect())), |t| Err(overflow(t)))
         } else {

@@ -149,7 +149,13 @@ fn read_model<R: Real>(dir: &Path, config: Config) -> Result<Model<R>> {
         None => None,
     };
     tensors.finish()?;
-    Ok(Model { words, positions, transformer: Transformer { d, pre_feed_forward, layers }, head, source: config.source })
+    Ok(Model {
+        words,
+        positions,
+        transformer: Transformer { d, pre_feed_forward, layers },
+        head,
+        source: config.source,
+    })
 }
 
 /// vocabulary.json: each word once, each with a row of the embedding, every row with one word.
@@ -375,7 +381,7 @@ pub fn tensors<R: Real>(model: &Model<R>) -> Vec<(String, Vec<usize>, Vec<R>)> {
         matrix("head.weight".to_owned(), &head.weight);
         list.push(("head.bias".to_owned(), vec![head.bias.len()], head.bias.clone()));
     }
-    let mut feed_forward = |list: &mut Vec<_>, prefix: &str, block: &FeedForward<R>| {
+    let feed_forward = |list: &mut Vec<_>, prefix: &str, block: &FeedForward<R>| {
         list.push((format!("{prefix}.w1"), vec![block.w1.rows, block.w1.cols], block.w1.data.clone()));
         list.push((format!("{prefix}.b1"), vec![block.b1.len()], block.b1.clone()));
         list.push((format!("{prefix}.w2"), vec![block.w2.rows, block.w2.cols], block.w2.data.clone()));

@@ -51,9 +51,17 @@ fn closest_in_blocks(d: usize, rows: &[f64], squares: &[f64], i: usize, j: usize
     let block = |start: usize| start..(start + BLOCK).min(squares.len());
     let (a, b) = (block(i), block(j));
     let mut products = vec![0.0; a.len() * b.len()];
-    kernels::product(&rows[a.start * d..a.end * d], &rows[b.start * d..b.end * d], d, &mut products, false, Parallelism::None);
+    kernels::product(
+        &rows[a.start * d..a.end * d],
+        &rows[b.start * d..b.end * d],
+        d,
+        &mut products,
+        false,
+        Parallelism::None,
+    );
     // |computed - true| of |x|^2 + |y|^2 - 2 x.y, any order of summation.
-    let error = |p: usize, q: usize| (d as f64 + 4.0) * <f64 as kernels::Real>::UNIT_ROUNDOFF * 2.0 * (squares[p] + squares[q]);
+    let error =
+        |p: usize, q: usize| (d as f64 + 4.0) * <f64 as kernels::Real>::UNIT_ROUNDOFF * 2.0 * (squares[p] + squares[q]);
     let approximate = |p: usize, q: usize| squares[p] + squares[q] - 2.0 * products[(p - i) * b.len() + q - j];
     let mut best = f64::INFINITY;
     for p in a.clone() {

@@ -201,4 +201,8 @@ impl Number for Interval {
     fn certainly_less(&self, other: &Self) -> bool {
         self.hi < other.lo
     }
+
+    fn certainly_equal(&self, other: &Self) -> bool {
+        self.lo == self.hi && self == other
+    }
 }
