@@ -18,8 +18,10 @@ pub mod kernels;
 pub mod matrix;
 pub mod model;
 pub mod model_file;
+pub mod position;
 pub mod rank;
 pub mod separation;
+pub mod token_vectors;
 pub mod transformer;
 
 pub use dataset::Dataset;
