@@ -12,11 +12,14 @@ use crate::error::{Error, Result};
 /// The kinds of dataset files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// A token per line, its word in the first column and its label in the last; a blank line between sequences.
+    /// CoNLL columns: a token per line, its word in the first column and its label in the last (one column: no labels),
+    /// a blank line between sequences.
     Conll,
-    /// A sequence per line: `{"tokens": ["a", "b"], "labels": ["X", "Y"]}`.
+    /// JSON lines: a sequence per line, `{"tokens": ["a", "b"], "labels": ["X", "Y"]}`, with words or vectors as tokens
+    /// and strings, integers or vectors as labels.
     JsonLines,
-    /// A safetensors file with `tokens` and `labels`.
+    /// A safetensors file: `tokens` `[N, n, d]`, or ragged `tokens` `[T, d]` with `lengths` `[N]`; and `labels`, integers
+    /// `[N, n]` or `[T]` for classes, floats of the shape of `tokens` for outputs.
     Arrays,
 }
 
@@ -56,6 +59,13 @@ impl FromStr for Format {
 impl Dataset {
     /// Reads a dataset: a file, whose kind is told by its ending; `-`, standard input; or a synthetic task such as
     /// `task:sort:alphabet=4,length=6` (see [`Task`]).
+    ///
+    /// ```
+    /// let data = monolayer::Dataset::open("task:reverse:alphabet=3,length=2")?;
+    /// assert_eq!((data.sequences(), data.tokens()), (9, 18));
+    /// assert_eq!((data.word(2), data.label(2)), (Some("a"), Some("b")));
+    /// # Ok::<(), monolayer::Error>(())
+    /// ```
     pub fn open(source: &str) -> Result<Self> {
         Self::open_as(source, None)
     }

@@ -1,22 +1,4 @@
 //! Synthetic tasks, enumerated in full: `task:NAME:alphabet=K,length=L`.
-//!
-//! `alphabet=K` is the number of letters; `length=L` takes all sequences of length exactly L, `length=A..B` all of
-//! length A to B, both included. Shorter sequences come first, those of one length in the order of a dictionary.
-//! Letters are `a`, `b`, ..., `z`, then `t26`, `t27`, and so on.
-//!
-//! | task | label of a token |
-//! |---|---|
-//! | copy | its own letter |
-//! | reverse | the letter at the mirrored place: the last for the first |
-//! | shift | the letter before it; `^` for the first |
-//! | sort | the k-th smallest letter of the sequence, at place k |
-//! | histogram | how often its own letter occurs in the sequence |
-//! | majority | the most frequent letter of the sequence; of several, the first in the alphabet |
-//! | parity | `even` or `odd`: how many letters of the sequence are `b` |
-//! | pattern | `yes` where the token is part of an `ab` (an `a` just before a `b`, or a `b` just after an `a`), else `no` |
-//! | dyck | what the brackets up to and including the token are: `valid` (all closed), `open` (can be closed), or `broken` |
-//!
-//! The letters of dyck are brackets, so K is even: `(`, `)`, `[`, `]`, `{`, `}`, `<`, `>`, then `(5`, `)5`, and so on.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -54,9 +36,33 @@ const KINDS: [(&str, Kind); 9] = [
     ("dyck", Kind::Dyck),
 ];
 
-/// A synthetic task: all sequences of some lengths over an alphabet, labeled by a rule.
+/// A synthetic task, `task:NAME:alphabet=K,length=L`: all sequences of some lengths over an alphabet, labeled by a rule.
 ///
-/// Its text, `task:sort:alphabet=4,length=1..6`, is parsed by [`str::parse`] and written by [`fmt::Display`].
+/// `alphabet=K` is the number of letters; `length=L` takes all sequences of length exactly L, `length=A..B` all of
+/// length A to B, both included. Shorter sequences come first, those of one length in the order of a dictionary.
+/// Letters are `a`, `b`, ..., `z`, then `t26`, `t27`, and so on.
+///
+/// | task | label of a token |
+/// |---|---|
+/// | copy | its own letter |
+/// | reverse | the letter at the mirrored place: the last for the first |
+/// | shift | the letter before it; `^` for the first |
+/// | sort | the k-th smallest letter of the sequence, at place k |
+/// | histogram | how often its own letter occurs in the sequence |
+/// | majority | the most frequent letter of the sequence; of several, the first in the alphabet |
+/// | parity | `even` or `odd`: how many letters of the sequence are `b` |
+/// | pattern | `yes` where the token is part of an `ab` (an `a` just before a `b`, or a `b` just after an `a`), else `no` |
+/// | dyck | what the brackets up to and including the token are: `valid` (all closed), `open` (can be closed), or `broken` |
+///
+/// The letters of dyck are brackets, so K is even: `(`, `)`, `[`, `]`, `{`, `}`, `<`, `>`, then `(5`, `)5`, and so on.
+///
+/// ```
+/// use monolayer::dataset::Task;
+///
+/// let task: Task = "task:sort:alphabet=4,length=1..6".parse()?;
+/// assert_eq!(task.dataset()?.sequences(), 5460);
+/// # Ok::<(), monolayer::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
     kind: Kind,
@@ -331,6 +337,37 @@ mod tests {
         assert_eq!((data.sequences(), data.longest()), (5460, 6));
         let data = "task:sort:alphabet=4,length=6".parse::<Task>().unwrap().dataset().unwrap();
         assert_eq!((data.sequences(), data.tokens()), (4096, 6 * 4096));
+    }
+
+    /// Whether labels are a function of the word and the normalized multiset of the sequence.
+    fn needs_no_positions(text: &str) -> bool {
+        let data = text.parse::<Task>().unwrap().dataset().unwrap();
+        let mut seen = std::collections::HashMap::new();
+        data.ranges().all(|range| {
+            let mut shares = std::collections::BTreeMap::new();
+            for t in range.clone() {
+                // Lengths up to 4 divide 12.
+                *shares.entry(data.word(t)).or_insert(0) += 12 / range.len();
+            }
+            range.into_iter().all(|t| {
+                let label = data.label(t);
+                *seen.entry((data.word(t), shares.clone())).or_insert(label) == label
+            })
+        })
+    }
+
+    #[test]
+    fn some_tasks_need_no_positions() {
+        for (name, _) in KINDS {
+            let one = needs_no_positions(&format!("task:{name}:alphabet=4,length=4"));
+            let many = needs_no_positions(&format!("task:{name}:alphabet=4,length=1..4"));
+            let expected = match name {
+                "copy" | "majority" => (true, true),
+                "histogram" | "parity" => (true, false),
+                _ => (false, false),
+            };
+            assert_eq!((one, many), expected, "{name}");
+        }
     }
 
     #[test]
