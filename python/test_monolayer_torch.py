@@ -58,7 +58,7 @@ class Fixtures(TestCase):
 
     def test_padding_is_never_visible(self):
         """Whatever padding holds, infinities included, no real token changes."""
-        for name, model, sequences, _ in fixtures():
+        for name, model, _, _ in fixtures():
             for layer in (layer["attention"] for layer in model.layers if "attention" in layer):
                 with self.subTest(name), torch.no_grad():
                     z = torch.randn(2, 6, model.d, dtype=layer.w_q.dtype)
@@ -74,7 +74,9 @@ class RandomModels(TestCase):
         for seed in range(60):
             with self.subTest(seed=seed), tempfile.TemporaryDirectory() as directory, torch.no_grad():
                 data = random_model.make(directory, seed)
-                sequences = [tokens if isinstance(tokens, list) else tokens.tolist() for tokens, _ in reference.read_data(data)]
+                sequences = [
+                    tokens if isinstance(tokens, list) else tokens.tolist() for tokens, _ in reference.read_data(data)
+                ]
                 model, gaps = monolayer_torch.load(directory), []
                 truth = reference.run(reference.read_model(directory, "f64"), sequences, gaps=gaps)
                 padded = model(sequences)

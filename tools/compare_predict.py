@@ -36,7 +36,7 @@ def predict(binary, directory, data):
     try:
         return json.loads(done.stdout)
     except json.JSONDecodeError as error:
-        raise Mismatch(f"not one JSON object on standard output ({error}): {done.stdout[:200]!r}")
+        raise Mismatch(f"not one JSON object on standard output ({error}): {done.stdout[:200]!r}") from None
 
 
 def compare_outputs(got, expected, tolerance, tally):
@@ -85,7 +85,7 @@ def compare_model(binary, directory, data, tally):
             else:
                 compare_labels(model, got, expected, tolerance, tally)
         except Mismatch as mismatch:
-            raise Mismatch(f"sequence {i + 1} of {len(expected)} tokens: {mismatch}")
+            raise Mismatch(f"sequence {i + 1} of {len(expected)} tokens: {mismatch}") from None
     if kind == "labels":
         compare_accuracy(model, report, sequences)
 
@@ -105,12 +105,14 @@ def describe(config, data):
     layers = []
     for layer in config["layers"]:
         a = layer["attention"]
-        name = "-" if a is None else f"{a['kind'][0]}{a['heads']}x{a['head_size']}{'c' if a['mask'] == 'causal' else ''}"
+        causal = "c" if a is not None and a["mask"] == "causal" else ""
+        name = "-" if a is None else f"{a['kind'][0]}{a['heads']}x{a['head_size']}{causal}"
         layers.append(f"{name}/{layer['hidden']}")
     pre = f"ff{config['pre_feed_forward']['hidden']} " if config["pre_feed_forward"] else ""
     kind = "outputs" if config["labels"] is None else "labels"
     positions = "pos" if config["max_length"] is not None else ""
-    return f"{config['dtype']} {kind:7} {os.path.basename(data):16} d={config['d']:<2} {positions:3} {pre}{' '.join(layers)}"
+    file = os.path.basename(data)
+    return f"{config['dtype']} {kind:7} {file:16} d={config['d']:<2} {positions:3} {pre}{' '.join(layers)}"
 
 
 def compare_seed(binary, directory, seed, tally):
@@ -129,7 +131,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binary", help="path of the monolayer program")
     parser.add_argument("--models", type=int, default=20, metavar="N")
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="model i is that of random_model.py --seed 1000 S + i")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="S", help="model i is that of random_model.py --seed 1000 S + i"
+    )
     args = parser.parse_args()
     if not os.access(args.binary, os.X_OK):
         print(f"{args.binary} is not a program", file=sys.stderr)
@@ -149,7 +153,9 @@ def main():
         error = f"{tally['error']:.1e}" if config["labels"] is None else "      -"
         skipped = f"{tally['near_ties']}s {tally['unclear']}t"  # sequences with a near tie, tokens with a small margin
         print(f"{seed:6} {verdict:7}  {error}  {skipped:7}  {text}", flush=True)
-    print(f"{failures} of {args.models} models failed; largest error {worst['f32']:.1e} (f32), {worst['f64']:.1e} (f64);")
+    print(
+        f"{failures} of {args.models} models failed; largest error {worst['f32']:.1e} (f32), {worst['f64']:.1e} (f64);"
+    )
     print(f"{compared} sequences compared, {near_ties} skipped for a near tie of hardmax scores")
     if failures:
         return 1

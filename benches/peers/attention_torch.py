@@ -56,7 +56,9 @@ def main():
     parser.add_argument("n", type=int, nargs="*", default=[128, 1024, 4096, 16384])
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--budget", type=float, default=1.0, help="seconds per measurement")
-    parser.add_argument("--largest-naive", type=int, default=8192, metavar="N", help="scores take 4 N^2 bytes several times over")
+    parser.add_argument(
+        "--largest-naive", type=int, default=8192, metavar="N", help="scores take 4 N^2 bytes several times over"
+    )
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
@@ -65,7 +67,8 @@ def main():
         scalars = [torch.randn(n, requires_grad=True) for _ in range(2)]
         vectors = [torch.randn(n, HEAD_SIZE, requires_grad=True) for _ in range(3)]
         row = {}
-        for function, inputs in [(rank1_naive, scalars), (rank1_sdpa, scalars), (full_naive, vectors), (full_sdpa, vectors)]:
+        for function in (rank1_naive, rank1_sdpa, full_naive, full_sdpa):
+            inputs = scalars if function in (rank1_naive, rank1_sdpa) else vectors
             for name, backward in [("forward", False), ("forward_backward", True)]:
                 too_large = function.__name__.endswith("naive") and n > args.largest_naive
                 seconds = None if too_large else best_seconds(function, inputs, backward, args.budget)
