@@ -275,4 +275,10 @@ impl Number for Ball {
     fn certainly_less(&self, other: &Self) -> bool {
         (other - self).is_certainly_positive()
     }
+
+    fn certainly_equal(&self, other: &Self) -> bool {
+        // Trailing zeros are dropped, so a number has one form.
+        let exact = self.radius.is_zero() && other.radius.is_zero();
+        exact && self.mantissa == other.mantissa && self.exponent == other.exponent
+    }
 }
