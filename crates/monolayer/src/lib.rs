@@ -17,6 +17,7 @@ pub mod feed_forward;
 pub mod forward;
 pub mod kernels;
 pub mod matrix;
+pub mod memorize;
 pub mod model;
 pub mod model_file;
 pub mod position;
