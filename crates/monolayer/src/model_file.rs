@@ -301,8 +301,8 @@ impl<'a, R: Real> Tensors<'a, R> {
 }
 
 /// Writes a model directory: into a new directory beside it, which then takes its place. A directory that is there
-/// already must be a model.
-pub fn write<R: Real>(model: &Model<R>, dir: &Path) -> Result<()> {
+/// already must be a model. `more` may add files to the new directory.
+pub fn write<R: Real>(model: &Model<R>, dir: &Path, more: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let parent = dir.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if dir.exists() && !dir.join("config.json").is_file() && fs::read_dir(dir).is_ok_and(|mut d| d.next().is_some()) {
         return Err(Error::model(dir, "it is there already and is not a model", "choose another directory"));
@@ -310,6 +310,7 @@ pub fn write<R: Real>(model: &Model<R>, dir: &Path) -> Result<()> {
     fs::create_dir_all(parent).map_err(|e| Error::io(parent, e))?;
     let new = tempfile::Builder::new().prefix(".monolayer-").tempdir_in(parent).map_err(|e| Error::io(parent, e))?;
     write_files(model, new.path())?;
+    more(new.path())?;
     // The old directory steps aside first: a directory cannot be renamed onto one that is not empty.
     let old = tempfile::Builder::new().prefix(".monolayer-").tempdir_in(parent).map_err(|e| Error::io(parent, e))?;
     if dir.exists() {
