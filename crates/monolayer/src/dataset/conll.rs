@@ -171,13 +171,11 @@ mod tests {
     use super::*;
 
     fn words(data: &Dataset) -> Vec<Vec<&str>> {
-        let Tokens::Words { ids, vocabulary } = &data.tokens else { panic!("CoNLL has words") };
-        data.ranges().map(|r| ids[r].iter().map(|&id| vocabulary.name(id)).collect()).collect()
+        data.ranges().map(|range| range.map(|t| data.word(t).unwrap()).collect()).collect()
     }
 
     fn labels(data: &Dataset) -> Vec<&str> {
-        let Labels::Classes { ids, names } = &data.labels else { panic!("no labels") };
-        ids.iter().map(|&id| names.name(id)).collect()
+        (0..data.tokens()).map(|t| data.label(t).unwrap()).collect()
     }
 
     #[test]

@@ -39,7 +39,8 @@ impl<'a, R: Read> Lines<'a, R> {
         }
         let place = |column| Place { line: Some(self.number as usize), column, ..Place::file(self.name) };
         if line.len() as u64 > LONGEST_LINE {
-            return Err(Error::data(place(None), "a line longer than 16 MiB", "is this a text file?"));
+            let help = "is this a text file? Large arrays are better kept as safetensors";
+            return Err(Error::data(place(None), "a line longer than 16 MiB", help));
         }
         if let Some(at) = line.iter().position(|&byte| byte == 0) {
             let help = "this is not UTF-8 text: save it as UTF-8, or give the format of a binary file";
