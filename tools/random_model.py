@@ -15,7 +15,7 @@ import numpy as np
 
 import reference
 
-WORDS = ["the", "a", "EU", "rejects", "call", ".", ",", '"', "'", "\\", "{", "#", "é", "naïve", "Ærø", "日本", "мир", "🙂", "-", "0"]
+WORDS = 'the a EU rejects call . , " \' \\ { # é naïve Ærø 日本 мир 🙂 - 0'.split()
 
 
 def write_safetensors(path, tensors):
@@ -25,7 +25,8 @@ def write_safetensors(path, tensors):
     for name in sorted(tensors):
         raw = np.ascontiguousarray(tensors[name]).tobytes()
         span = [len(data), len(data) + len(raw)]
-        header[name] = {"dtype": kinds[tensors[name].dtype.name], "shape": list(tensors[name].shape), "data_offsets": span}
+        kind, shape = kinds[tensors[name].dtype.name], list(tensors[name].shape)
+        header[name] = {"dtype": kind, "shape": shape, "data_offsets": span}
         data += raw
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
@@ -128,8 +129,8 @@ class Maker:
     def attention(self, i, layer, z):
         """Draws the weights of eq. 2 (or 5) and applies them."""
         heads, size, d = layer["heads"], layer["head_size"], self.choice["d"]
-        draw = (lambda *s: self.whole(1, *s)) if self.choice["whole_numbers"] and layer["kind"] == "hardmax" else self.normal
-        w_q, w_k = draw(heads, size, d), draw(heads, size, d)
+        whole = self.choice["whole_numbers"] and layer["kind"] == "hardmax"
+        w_q, w_k = (self.whole(1, heads, size, d) if whole else self.normal(heads, size, d) for _ in range(2))
         w_v, w_o = self.normal(heads, size, d), self.normal(heads, d, size)
         if self.choice["rank_one"] and heads == size == 1:
             w_v = w_k.copy()
@@ -137,7 +138,9 @@ class Maker:
         scores = [reference.attention_scores(x, w_q[h], w_k[h], self.sums) for x in z for h in range(heads)]
         w_q *= power_of_two(largest(scores), self.choice["score"])
         weights = dict(w_q=w_q, w_k=w_k, w_v=w_v, w_o=w_o)
-        apply = lambda: [reference.attention(x, see, layer["kind"], **weights, sums=self.sums) for x, see in zip(z, visible)]
+        apply = lambda: [
+            reference.attention(x, see, layer["kind"], **weights, sums=self.sums) for x, see in zip(z, visible)
+        ]
         w_o *= power_of_two(largest([b - a for a, b in zip(z, apply())]), 0.5 * largest(z))
         self.tensors.update({f"layers.{i}.attention.{name}": w for name, w in weights.items()})
         return apply()
@@ -165,8 +168,8 @@ def make(directory, seed, **fixed):
     longest = max(c["lengths"])
     max_length = int(longest + rng.integers(0, 4)) if c["positions"] else None
     if c["positions"]:
-        whole = c["whole_numbers"]
-        maker.tensors["positions.weight"] = maker.whole(1, max_length, c["d"]) if whole else maker.normal(max_length, c["d"]) * 0.5
+        shape = (max_length, c["d"])
+        maker.tensors["positions.weight"] = maker.whole(1, *shape) if c["whole_numbers"] else maker.normal(*shape) * 0.5
     labels = [f"L{k}" for k in range(c["labels"])] or None
     config = {
         "format": "monolayer/1",

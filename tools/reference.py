@@ -1,7 +1,7 @@
-"""The model format in plain numpy: nothing here is fast or clever, so that it can be checked against docs/format.md by eye.
+"""The model format in plain numpy, neither fast nor clever, so that it can be checked against docs/format.md by eye.
 
-    python tools/reference.py MODEL DATA                 accuracy, or the largest error when labels are vectors
-    python tools/reference.py MODEL DATA --json out.json labels (or outputs) of every token, as `monolayer predict --json`
+    python tools/reference.py MODEL DATA              accuracy, or the largest error when labels are vectors
+    python tools/reference.py MODEL DATA --json FILE  labels (or outputs) of every token, as `monolayer predict --json`
 
     --batch B          run B sequences at a time, padded to the longest
     --precision f64    evaluate in f64 whatever the model's dtype
@@ -223,7 +223,7 @@ def sums_of(model, seed=None):
 
 
 def run(model, sequences, batch=1, seed=None, gaps=None):
-    """The scores or outputs of each sequence, [n, labels] or [n, d]; gaps receives each sequence's smallest hardmax gap."""
+    """The scores [n, labels] or outputs [n, d] of each sequence; gaps receives the smallest hardmax gap of each."""
     sums = sums_of(model, seed)
     results = []
     for start in range(0, len(sequences), batch):
