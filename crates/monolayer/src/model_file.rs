@@ -300,22 +300,30 @@ impl<'a, R: Real> Tensors<'a, R> {
     }
 }
 
-/// Writes a model directory: into a new directory beside it, which then takes its place. A directory that is there
-/// already must be a model.
+/// Writes a model directory: into a new directory beside it, which then takes its place. What is there already must be a
+/// model or an empty directory.
 pub fn write<R: Real>(model: &Model<R>, dir: &Path) -> Result<()> {
     let parent = dir.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if dir.exists() && !dir.join("config.json").is_file() && fs::read_dir(dir).is_ok_and(|mut d| d.next().is_some()) {
+    let empty = || fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none());
+    let replaces = dir.exists();
+    if replaces && !dir.join("config.json").is_file() && !empty() {
         return Err(Error::model(dir, "it is there already and is not a model", "choose another directory"));
     }
     fs::create_dir_all(parent).map_err(|e| Error::io(parent, e))?;
-    let new = tempfile::Builder::new().prefix(".monolayer-").tempdir_in(parent).map_err(|e| Error::io(parent, e))?;
-    write_files(model, new.path())?;
+    let stage = tempfile::Builder::new().prefix(".monolayer-").tempdir_in(parent).map_err(|e| Error::io(parent, e))?;
+    let (new, old) = (stage.path().join("new"), stage.path().join("old"));
+    fs::create_dir(&new).map_err(|e| Error::io(&new, e))?;
+    write_files(model, &new)?;
     // The old directory steps aside first: a directory cannot be renamed onto one that is not empty.
-    let old = tempfile::Builder::new().prefix(".monolayer-").tempdir_in(parent).map_err(|e| Error::io(parent, e))?;
-    if dir.exists() {
-        fs::rename(dir, old.path().join("old")).map_err(|e| Error::io(dir, e))?;
+    if replaces {
+        fs::rename(dir, &old).map_err(|e| Error::io(dir, e))?;
     }
-    fs::rename(new.keep(), dir).map_err(|e| Error::io(dir, e))
+    fs::rename(&new, dir).map_err(|e| {
+        if replaces {
+            let _ = fs::rename(&old, dir);
+        }
+        Error::io(dir, e)
+    })
 }
 
 fn write_files<R: Real>(model: &Model<R>, dir: &Path) -> Result<()> {
