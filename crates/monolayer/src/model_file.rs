@@ -96,8 +96,13 @@ fn read_config(path: &Path) -> Result<Config> {
         ));
     }
     let zero_heads = |l: &LayerConfig| l.attention.as_ref().is_some_and(|a| a.heads == 0 || a.head_size == 0);
-    if config.d == 0 || config.max_length == Some(0) || config.layers.iter().any(zero_heads) {
-        return Err(Error::model(path, "a dimension, length, head count or head size of 0", "each must be at least 1"));
+    let zero_pre = config.pre_feed_forward.as_ref().is_some_and(|pre| pre.hidden == 0);
+    if config.d == 0 || config.max_length == Some(0) || zero_pre || config.layers.iter().any(zero_heads) {
+        return Err(Error::model(
+            path,
+            "a d, max_length, heads, head_size or pre_feed_forward.hidden of 0",
+            "each must be at least 1",
+        ));
     }
     if let Some(labels) = &config.labels {
         let mut seen = std::collections::HashSet::new();
@@ -121,10 +126,10 @@ fn read_model<R: Real>(dir: &Path, config: Config) -> Result<Model<R>> {
     let mut tensors = Tensors::<R>::parse(&path, &bytes)?;
     let d = config.d;
     let words = if tensors.has("embedding.weight") {
-        let vocabulary_path = dir.join("vocabulary.json");
         let rows = tensors.rows("embedding.weight")?;
-        let vocabulary = read_vocabulary(&vocabulary_path, rows)?;
-        Some(Words { vocabulary, embedding: tensors.matrix("embedding.weight", rows, d)? })
+        // First the numbers: rows without numbers could be any number of rows.
+        let embedding = tensors.matrix("embedding.weight", rows, d)?;
+        Some(Words { vocabulary: read_vocabulary(&dir.join("vocabulary.json"), rows)?, embedding })
     } else {
         None
     };
