@@ -1,16 +1,21 @@
-//! Numbers that formulas can be evaluated with: plain floats, outward-rounded intervals.
+//! Numbers that formulas can be evaluated with: plain floats, outward-rounded intervals, big-float balls.
 //!
 //! A formula written once over [`Number`] is a reference implementation with `f32` or `f64`, and a proof with
-//! [`Interval`]: its results are enclosures, sets that contain the exact result.
+//! [`Interval`] or [`Ball`]: their results are enclosures, sets that contain the exact result.
 
 use std::fmt::Debug;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
+mod ball;
+mod ball_functions;
 mod interval;
 mod interval_functions;
+mod magnitude;
 pub mod rounding;
 
+pub use ball::Ball;
 pub use interval::Interval;
+pub use magnitude::Magnitude;
 
 /// A real number as far as a computation knows it: a float, or an enclosure of the exact value.
 ///

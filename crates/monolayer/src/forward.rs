@@ -68,11 +68,16 @@ pub fn feed_forward<R: Real>(block: &FeedForward<R>, d: usize, h: &mut [R]) {
             let (w1, b1) = (&block.w1.data[units.start * d..units.end * d], &block.b1[units.clone()]);
             hidden.resize(tokens.len() * units.len(), R::ZERO);
             kernels::product(input, w1, d, &mut hidden, false, Parallelism::None);
-            kernels::vectorized(|| {
-                for row in hidden.chunks_exact_mut(units.len()) {
-                    row.iter_mut().zip(b1).for_each(|(x, &b)| *x = (*x + b).larger(R::ZERO));
-                }
-            });
+            for row in hidden.chunks_exact_mut(units.len()) {
+                kernels::vectorized(
+                    #[inline(always)]
+                    || {
+                        for (x, &b) in row.iter_mut().zip(b1) {
+                            *x = (*x + b).larger(R::ZERO);
+                        }
+                    },
+                );
+            }
             // Column `units` of W2, transposed.
             let w2 = &block.w2.data[units.start..];
             let strides = (1, q);
@@ -100,8 +105,13 @@ pub fn attend<R: Real>(attention: &Attention<R>, d: usize, offsets: &[usize], h:
     let before = h.to_vec();
     for head in &attention.heads {
         let s = head.w_q.rows;
-        // Projections with one row per component, so that the loops over keys run along memory.
+        // Projections with one row per component, so that the loops over keys run along memory. Equal tokens must get
+        // equal hardmax scores, to the last bit, which a matrix product does not promise.
         let project = |weights: &Matrix<R>| {
+            if attention.kind == Kind::Hardmax {
+                let component = |w| before.chunks_exact(d).map(move |x| kernels::dot(w, x));
+                return weights.iter_rows().flat_map(component).collect();
+            }
             let mut out = vec![R::ZERO; s * tokens];
             kernels::product(&weights.data, &before, d, &mut out, false, Parallelism::None);
             out
@@ -142,27 +152,32 @@ impl<R: Real> Projected<'_, R> {
             &row[c * self.tokens + self.range.start..c * self.tokens + self.range.end]
         };
         let mut scores = vec![R::ZERO; self.range.len()];
-        kernels::vectorized(|| {
-            for (i, out) in out.chunks_exact_mut(self.s).enumerate() {
-                let query = first + i;
-                let visible = match mask {
-                    Mask::None => self.range.len(),
-                    Mask::Causal => query + 1,
-                };
-                let scores = &mut scores[..visible];
-                scores.fill(R::ZERO);
-                for c in 0..self.s {
-                    let q = component(self.q, c)[query];
-                    scores.iter_mut().zip(component(self.k, c)).for_each(|(score, &k)| *score += q * k);
-                }
-                let total = match kind {
-                    Kind::Softmax => kernels::soften(scores),
-                    Kind::Hardmax => kernels::harden(scores),
-                };
-                for (c, out) in out.iter_mut().enumerate() {
-                    *out = kernels::dot(scores, &component(self.v, c)[..visible]) / total;
-                }
-            }
-        });
+        for (i, out) in out.chunks_exact_mut(self.s).enumerate() {
+            let query = first + i;
+            let visible = match mask {
+                Mask::None => self.range.len(),
+                Mask::Causal => query + 1,
+            };
+            let scores = &mut scores[..visible];
+            kernels::vectorized(
+                #[inline(always)]
+                || {
+                    scores.fill(R::ZERO);
+                    for c in 0..self.s {
+                        let q = component(self.q, c)[query];
+                        for (score, &k) in scores.iter_mut().zip(component(self.k, c)) {
+                            *score += q * k;
+                        }
+                    }
+                    let total = match kind {
+                        Kind::Softmax => kernels::soften(scores),
+                        Kind::Hardmax => kernels::harden(scores),
+                    };
+                    for (c, out) in out.iter_mut().enumerate() {
+                        *out = kernels::dot(scores, &component(self.v, c)[..visible]) / total;
+                    }
+                },
+            );
+        }
     }
 }

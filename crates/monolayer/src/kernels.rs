@@ -47,6 +47,17 @@ pub trait Real:
     fn exp_nonpositive(self) -> Self;
 }
 
+/// 1 / j!.
+const INVERSE_FACTORIALS: [f64; 14] = {
+    let mut list = [1.0; 14];
+    let mut j = 1;
+    while j < 14 {
+        list[j] = list[j - 1] / j as f64;
+        j += 1;
+    }
+    list
+};
+
 /// `exp` by x = k ln 2 + r with |r| <= ln 2 / 2: a Taylor polynomial in r, then k added to the exponent. Adding the magic
 /// number 1.5 * 2^(digits - 1) rounds to the nearest integer and leaves it in the low bits. ln 2 comes in two parts, the
 /// first with so few bits that its product with k is exact.
@@ -87,9 +98,11 @@ macro_rules! real {
                 let shifted = self.larger(SMALLEST) * std::$float::consts::LOG2_E + MAGIC;
                 let k = shifted - MAGIC;
                 let r = (self - k * $high) - k * $low;
-                let mut sum = 1.0;
-                for j in (1..=$degree).rev() {
-                    sum = sum * r * (1.0 / j as $float) + 1.0;
+                let mut sum = 0.0;
+                let mut j = 0;
+                while j <= $degree {
+                    sum = sum * r + INVERSE_FACTORIALS[$degree - j] as $float;
+                    j += 1;
                 }
                 let power = $float::from_bits(shifted.to_bits().wrapping_add(BIAS) << DIGITS);
                 if self < SMALLEST { 0.0 } else { sum * power }
@@ -156,7 +169,8 @@ pub(crate) fn product_strided<R: Real>(
 /// Lanes of the sums below: enough for the widest vector unit. The order of summation is the same on every machine.
 const LANES: usize = 16;
 
-/// Runs a loop with the widest vector unit of this machine.
+/// Runs a loop with the widest vector unit of this machine. The closure, and what it calls, must be `#[inline(always)]`: only
+/// code that ends up inside is compiled for that unit.
 #[inline]
 pub fn vectorized<T>(run: impl FnOnce() -> T) -> T {
     pulp::Arch::new().dispatch(run)
@@ -168,9 +182,18 @@ pub fn largest<R: Real>(x: &[R]) -> R {
     let mut lanes = [x[0]; LANES];
     let (blocks, rest) = x.as_chunks::<LANES>();
     for block in blocks {
-        lanes.iter_mut().zip(block).for_each(|(m, &x)| *m = m.larger(x));
+        for l in 0..LANES {
+            lanes[l] = lanes[l].larger(block[l]);
+        }
     }
-    lanes.iter().chain(rest).fold(x[0], |m, &x| m.larger(x))
+    for &x in rest {
+        lanes[0] = lanes[0].larger(x);
+    }
+    let mut top = lanes[0];
+    for &x in &lanes {
+        top = top.larger(x);
+    }
+    top
 }
 
 /// The sum of the entries.
@@ -179,9 +202,14 @@ pub fn sum<R: Real>(x: &[R]) -> R {
     let mut lanes = [R::ZERO; LANES];
     let (blocks, rest) = x.as_chunks::<LANES>();
     for block in blocks {
-        lanes.iter_mut().zip(block).for_each(|(s, &x)| *s += x);
+        for l in 0..LANES {
+            lanes[l] += block[l];
+        }
     }
-    lanes.iter().chain(rest).fold(R::ZERO, |s, &x| s + x)
+    for (l, &x) in rest.iter().enumerate() {
+        lanes[l] += x;
+    }
+    fold(&lanes)
 }
 
 /// The sum of the products of the entries.
@@ -194,14 +222,33 @@ pub fn dot<R: Real>(x: &[R], y: &[R]) -> R {
             lanes[l] += x[l] * y[l];
         }
     }
-    x_rest.iter().zip(y_rest).fold(lanes.iter().fold(R::ZERO, |s, &x| s + x), |s, (&x, &y)| s + x * y)
+    for l in 0..x_rest.len() {
+        lanes[l] += x_rest[l] * y_rest[l];
+    }
+    fold(&lanes)
+}
+
+/// The sum of the lanes, halves first.
+#[inline(always)]
+fn fold<R: Real>(lanes: &[R; LANES]) -> R {
+    let mut lanes = *lanes;
+    let mut width = LANES / 2;
+    while width > 0 {
+        for l in 0..width {
+            lanes[l] = lanes[l] + lanes[l + width];
+        }
+        width /= 2;
+    }
+    lanes[0]
 }
 
 /// Replaces scores by their softmax weights before normalization, `e^(score - largest)`, and returns their sum.
 #[inline(always)]
 pub fn soften<R: Real>(scores: &mut [R]) -> R {
     let shift = largest(scores);
-    scores.iter_mut().for_each(|s| *s = (*s - shift).exp_nonpositive());
+    for s in scores.iter_mut() {
+        *s = (*s - shift).exp_nonpositive();
+    }
     sum(scores)
 }
 
@@ -209,7 +256,9 @@ pub fn soften<R: Real>(scores: &mut [R]) -> R {
 #[inline(always)]
 pub fn harden<R: Real>(scores: &mut [R]) -> R {
     let top = largest(scores);
-    scores.iter_mut().for_each(|s| *s = if *s == top { R::ONE } else { R::ZERO });
+    for s in scores.iter_mut() {
+        *s = if *s == top { R::ONE } else { R::ZERO };
+    }
     sum(scores)
 }
 
@@ -234,7 +283,7 @@ mod tests {
             let x: Vec<f32> = x.iter().map(|&x| x as f32).collect();
             let plain = (x.iter().copied().fold(f32::MIN, f32::max), x.iter().sum::<f32>(), x.iter().map(|x| x * x).sum::<f32>());
             let portable = (largest(&x), sum(&x), dot(&x, &x));
-            let wide = vectorized(|| (largest(&x), sum(&x), dot(&x, &x)));
+            let wide = vectorized(#[inline(always)] || (largest(&x), sum(&x), dot(&x, &x)));
             prop_assert_eq!(portable, plain);
             prop_assert_eq!(wide, plain);
         }
