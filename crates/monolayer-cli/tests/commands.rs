@@ -169,10 +169,14 @@ fn a_full_disk_is_an_error() {
 
 #[test]
 fn no_color_is_honored() {
+    let colored = |arguments: &[&str], no_color: &str| {
+        let output = command(arguments).env("NO_COLOR", no_color).env("CLICOLOR_FORCE", "1").output().unwrap();
+        [output.stdout, output.stderr].concat().contains(&0x1b)
+    };
+    // An empty NO_COLOR counts as none.
+    assert!(colored(&["data", "--nonsense"], ""), "nothing to switch off");
     for arguments in [["data", "missing"], ["data", "--nonsense"], ["data", "--help"]] {
-        let output = command(&arguments).env("NO_COLOR", "1").env("CLICOLOR_FORCE", "1").output().unwrap();
-        let text = [output.stdout, output.stderr].concat();
-        assert!(!text.contains(&0x1b), "{}", String::from_utf8_lossy(&text));
+        assert!(!colored(&arguments, "1"), "{arguments:?}");
     }
 }
 

@@ -19,9 +19,9 @@ const WORDS: [&str; 8] = ["../../etc/passwd", "/", "con\u{0}", "\"", "<b>", "", 
 
 fn names(list: &[&str]) -> Vocabulary {
     let mut vocabulary = Vocabulary::default();
-    list.iter().for_each(|name| {
+    for name in list {
         vocabulary.add(name);
-    });
+    }
     vocabulary
 }
 
@@ -127,7 +127,9 @@ fn only_models_and_empty_directories_are_replaced() {
 /// Vectors in sequences of the given lengths.
 fn vectors(d: usize, lengths: &[usize]) -> Dataset {
     let mut offsets = vec![0];
-    lengths.iter().for_each(|n| offsets.push(offsets[offsets.len() - 1] + n));
+    for n in lengths {
+        offsets.push(offsets[offsets.len() - 1] + n);
+    }
     let tokens = offsets[offsets.len() - 1];
     Dataset {
         name: "vectors".to_owned(),

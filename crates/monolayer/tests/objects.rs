@@ -13,7 +13,9 @@ use proptest::prelude::*;
 /// The fast pass on sequences packed one after another.
 fn fast<R: Real>(transformer: &Transformer<R>, sequences: &[Matrix<f64>]) -> Vec<Vec<f64>> {
     let mut offsets = vec![0];
-    sequences.iter().for_each(|z| offsets.push(offsets[offsets.len() - 1] + z.rows));
+    for z in sequences {
+        offsets.push(offsets[offsets.len() - 1] + z.rows);
+    }
     let mut h: Vec<R> = sequences.iter().flat_map(|z| &z.data).map(|&x| R::from_f64(x)).collect();
     forward::transform(transformer, &offsets, &mut h);
     let d = transformer.d;
