@@ -8,6 +8,7 @@
 pub mod arithmetic;
 pub mod attention;
 pub mod bench;
+pub mod boltzmann;
 pub mod context;
 pub mod context_map;
 pub mod dataset;
@@ -16,7 +17,9 @@ pub mod error;
 pub mod feed_forward;
 pub mod forward;
 pub mod kernels;
+pub mod lemmas;
 pub mod matrix;
+pub mod memorize;
 pub mod model;
 pub mod model_file;
 pub mod position;

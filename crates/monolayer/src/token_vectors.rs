@@ -15,6 +15,8 @@ pub struct TokenVectors {
     pub words: Matrix<f64>,
     /// One row per place.
     pub positions: Option<Matrix<f64>>,
+    /// How many leading coordinates words use.
+    pub word_columns: usize,
     /// How many leading coordinates words and places use; the others are 0.
     pub used: usize,
 }
@@ -33,7 +35,12 @@ impl TokenVectors {
                 };
                 let used = words.cols + places.as_ref().map_or(0, |p| p.cols);
                 let d = used + extra;
-                Ok(Self { positions: places.map(|p| shifted(&p, words.cols, d)), words: shifted(&words, 0, d), used })
+                Ok(Self {
+                    positions: places.map(|p| shifted(&p, words.cols, d)),
+                    words: shifted(&words, 0, d),
+                    word_columns: words.cols,
+                    used,
+                })
             }
             Tokens::Vectors { d, data: vectors } => {
                 let (_, first) = distinct_rows(*d, vectors);
@@ -50,7 +57,7 @@ impl TokenVectors {
                         format!("use --positions auto, none, sign:{d} or random:{d}"),
                     ));
                 }
-                Ok(Self { words, positions, used: *d })
+                Ok(Self { words, positions, word_columns: *d, used: *d })
             }
         }
     }

@@ -107,7 +107,7 @@ impl Magnitude {
             // e^x - 1 <= x + x^2 on [0, 1].
             return self * (one + self);
         }
-        if self.exponent >= 60 {
+        if self.exponent >= 60 || !self.is_finite() {
             return Self::INFINITE;
         }
         // e^x < 2^(3x/2) for x > 0.
