@@ -1,9 +1,11 @@
 //! The numbers of docs/errata.md: where the paper's statements or formulas do not hold as printed.
 
 use monolayer::arithmetic::{Interval, Number};
-use monolayer::attention::{Attention, Head, Kind, Mask, softmax};
+use monolayer::attention::{Attention, Head, Kind, Mask};
+use monolayer::boltzmann::{Boltzmann, difference};
 use monolayer::context::Contexts;
 use monolayer::feed_forward::FeedForward;
+use monolayer::lemmas::{lemma_1, lemma_s};
 use monolayer::matrix::Matrix;
 use monolayer::separation::separation;
 use proptest::prelude::*;
@@ -146,12 +148,42 @@ fn definition_2_multisets_not_sets() {
     assert!(apart(output(&[1, 3]), output(&[1, 3, 3])));
 }
 
+/// The gap that Lemma 1 claims: `(log n)^2 e^(-2 r)`.
+fn lemma_1_bound(n: f64, r: f64) -> f64 {
+    n.ln().powi(2) * (-2.0 * r).exp()
+}
+
 /// Lemma 1 asks for a gap wherever a != b as vectors; boltz does not see the order of its arguments.
 #[test]
 fn lemma_1_permuted_arguments() {
-    let boltz = |a: &[f64]| softmax(a).iter().zip(a).map(|(p, a)| p * a).sum::<f64>();
+    // In [-r, r] with r = 5, and 5 > 2 log 2 + 3 apart.
+    let boltz = |a: &[f64]| Boltzmann::at(a).unwrap().value();
     assert_eq!(boltz(&[0.0, 5.0]), boltz(&[5.0, 0.0]));
-    assert!(boltz(&[0.0, 5.0]) != boltz(&[1.0, 5.0]));
+    assert!(lemma_1_bound(2.0, 5.0) > 2.1e-5);
+    assert!(lemma_1(&[0.0, 5.0], &[5.0, 0.0], 5.0).unwrap_err().to_string().contains("equal as sets"));
+}
+
+/// Lemma 1's constant is for vectors of one length: {r} and {r, -r} are apart, but at n = 100 only by 0.576 of it.
+#[test]
+fn lemma_1_different_lengths() {
+    let n = 100_f64;
+    let r = n.ln() + 1.5 + 1e-9;
+    let gap = difference(&[r], &[r, -r], 192).unwrap().to_interval().center();
+    let ratio = gap / lemma_1_bound(n, r);
+    assert!((ratio - 0.5757).abs() < 1e-4, "{ratio}");
+    // Lemma S has no n in it, and holds.
+    assert!(lemma_s(&[r], &[r, -r], 2.0 * r).unwrap().holds());
+}
+
+/// Theorem 2 for n = 1: the formula has the factor `(log n)^2 = 0`, yet ids of different tokens are apart.
+#[test]
+fn theorem_2_for_one_token() {
+    assert_eq!(lemma_1_bound(1.0, 5.0), 0.0);
+    assert!(lemma_1(&[0.0], &[5.0], 5.0).unwrap().holds());
+    // The output is t + w t with |w t| <= epsilon / 4, so the gap of epsilon shrinks by half at most.
+    let attention = line::<f64>(Kind::Softmax, 1.0, 0.25);
+    let output = |t: i32| attention.apply(&multiples(&[t], &[1])).unwrap().data[0];
+    assert_eq!((output(1), output(-1)), (1.25, -1.25));
 }
 
 /// Corollary 2: with all d entries of column k equal to `2 k r_max` its norm is `2 k r_max sqrt(d)`, which leaves the claimed

@@ -1,8 +1,8 @@
-//! The fast forward pass against the plain definitions, and the plain definitions over intervals.
+//! The fast forward pass against the plain definitions, and the plain definitions over intervals and balls.
 
 mod random;
 
-use monolayer::arithmetic::{Interval, Number};
+use monolayer::arithmetic::{Ball, Interval, Number};
 use monolayer::attention::{Attention, Kind, Mask};
 use monolayer::forward;
 use monolayer::kernels::{self, Real};
@@ -78,24 +78,29 @@ proptest! {
     }
 
     #[test]
-    fn intervals_enclose_the_floats(case in random::case(12)) {
+    fn intervals_enclose_the_exact_output(case in random::case(12)) {
         // Every layer multiplies widths by its sizes: two layers keep nine digits.
         let (mut transformer, sequences) = case.draw();
         transformer.layers.truncate(2);
         prop_assume!(sequences.iter().all(|z| clear_choices(&transformer, z, 1e-9)));
         let rigorous = random::map(&transformer, |&x| Interval::point(x));
+        let precise = random::map(&transformer, |&x| Ball::new(x, 160));
         for z in &sequences {
             let plain = transformer.apply(z).unwrap();
             let largest = largest(&plain.data);
             // Repeated tokens are computed alike, but enclosures with a width are not certainly equal: hardmax then stops.
-            let Ok(enclosure) = rigorous.apply(&z.map(|&x| Interval::point(x))) else {
+            let (Ok(enclosure), Ok(exact)) = (
+                rigorous.apply(&z.map(|&x| Interval::point(x))),
+                precise.apply(&z.map(|&x| Ball::new(x, 160))),
+            ) else {
                 prop_assert!(case.layers.iter().any(|l| matches!(l.attention, Some((Kind::Hardmax, ..)))));
                 continue;
             };
-            for (x, e) in plain.data.iter().zip(&enclosure.data) {
-                // The float is rounded too, so it may leave the enclosure of the exact value by its own error.
-                let slack = 1e-12 * largest;
-                prop_assert!(e.lo() - slack <= *x && *x <= e.hi() + slack, "{x} {e:?}");
+            for ((x, e), b) in plain.data.iter().zip(&enclosure.data).zip(&exact.data) {
+                // 160 bits leave of the exact output no more than an interval between two neighboring floats.
+                let b = b.to_interval();
+                prop_assert!(b.width() <= 1e-15 * largest && (x - b.center()).abs() <= 1e-12 * largest, "{x} {b:?}");
+                prop_assert!(e.lo() <= b.hi() && b.lo() <= e.hi(), "{b:?} is not in {e:?}");
                 prop_assert!(e.width() <= 1e-9 * largest, "{x} {e:?}");
             }
         }
