@@ -33,6 +33,22 @@ fn every_command_has_help_with_an_example() {
 }
 
 #[test]
+fn the_documentation_lists_the_commands() {
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/format.md")).unwrap();
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `monolayer "));
+    let (planned, there): (Vec<&str>, Vec<&str>) = rows.partition(|row| row.ends_with(" planned |"));
+    let names = |rows: &[&str]| -> Vec<String> {
+        let mut names: Vec<String> = rows.iter().map(|row| row.split([' ', '`']).next().unwrap().to_owned()).collect();
+        names.sort();
+        names
+    };
+    let mut commands = commands();
+    commands.sort();
+    assert_eq!(names(&there), commands);
+    assert!(names(&planned).iter().all(|name| !commands.contains(name)));
+}
+
+#[test]
 fn completions_for_every_shell() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let script = run(&["completions", shell]);

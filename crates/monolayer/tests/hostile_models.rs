@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use monolayer::AnyModel;
+use monolayer::dataset::Format;
+use monolayer::{AnyModel, Dataset};
+use proptest::prelude::*;
 use safetensors::tensor::{Dtype, TensorView};
 use serde_json::{Value, json};
 
@@ -288,5 +290,33 @@ fn missing_files_are_named() {
         let error = AnyModel::open(directory.path()).unwrap_err();
         assert_eq!(error.place(), Some(directory.path().join(file).display().to_string()));
         assert!(error.to_string().contains(file), "{error}");
+    }
+}
+
+proptest! {
+    /// Any few bytes changed, or the end cut off: the model is refused, or it is another model and runs.
+    #[test]
+    fn damage_is_refused_or_harmless(
+        file in prop::sample::select(vec!["config.json", "model.safetensors", "vocabulary.json"]),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        cut in prop::option::weighted(0.2, any::<prop::sample::Index>()),
+    ) {
+        let directory = tempfile::tempdir().unwrap();
+        sound().write(directory.path());
+        let path = directory.path().join(file);
+        let mut bytes = std::fs::read(&path).unwrap();
+        for (place, byte) in changes {
+            let place = place.index(bytes.len());
+            bytes[place] = byte;
+        }
+        if let Some(length) = cut {
+            bytes.truncate(length.index(bytes.len()));
+        }
+        std::fs::write(&path, bytes).unwrap();
+        let data = Dataset::read("data", Format::Conll, b"a X\nb Y\n\nc X\n".as_slice()).unwrap();
+        if let Ok(model) = AnyModel::open(directory.path()) {
+            // A word may have another name now, and numbers may overflow: errors, not panics.
+            let _ = model.predict(&data, &|_| ());
+        }
     }
 }

@@ -96,6 +96,19 @@ fn writing_twice_gives_the_same_bytes_and_only_its_files() {
     assert_eq!(listing(place.path()), ["model"]);
 }
 
+/// A model can be read by whoever may read other directories made here.
+#[cfg(unix)]
+#[test]
+fn models_are_as_open_as_other_directories() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = tempfile::tempdir().unwrap();
+    let (path, other) = (place.path().join("model"), place.path().join("other"));
+    model::<f32>(&small(), true, true, true).save(&path).unwrap();
+    std::fs::create_dir(&other).unwrap();
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode();
+    assert_eq!(mode(&path), mode(&other));
+}
+
 #[test]
 fn only_models_and_empty_directories_are_replaced() {
     let place = tempfile::tempdir().unwrap();
