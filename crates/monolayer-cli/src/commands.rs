@@ -4,6 +4,7 @@ mod bench;
 mod data;
 mod demo;
 mod inspect;
+mod memorize;
 mod predict;
 
 use std::str::FromStr;
@@ -47,6 +48,7 @@ pub struct Shared {
 #[derive(Subcommand)]
 enum Command {
     Data(data::Args),
+    Memorize(memorize::Args),
     Predict(predict::Args),
     Inspect(inspect::Args),
     Demo(demo::Args),
@@ -77,6 +79,7 @@ impl Outcome {
 pub fn run(cli: &Cli) -> Result<Outcome> {
     match &cli.command {
         Command::Data(args) => data::run(args, &cli.shared),
+        Command::Memorize(args) => memorize::run(args, &cli.shared),
         Command::Predict(args) => predict::run(args, &cli.shared),
         Command::Inspect(args) => inspect::run(args),
         Command::Demo(args) => demo::run(args, &cli.shared),

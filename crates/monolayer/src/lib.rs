@@ -9,6 +9,7 @@ pub mod arithmetic;
 pub mod attention;
 pub mod bench;
 pub mod boltzmann;
+pub mod certificate;
 pub mod context;
 pub mod context_map;
 pub mod dataset;

@@ -69,6 +69,18 @@ macro_rules! with_model {
     };
 }
 
+impl From<Model<f32>> for AnyModel {
+    fn from(model: Model<f32>) -> Self {
+        Self::F32(model)
+    }
+}
+
+impl From<Model<f64>> for AnyModel {
+    fn from(model: Model<f64>) -> Self {
+        Self::F64(model)
+    }
+}
+
 impl AnyModel {
     /// Reads a model directory.
     pub fn open(dir: impl AsRef<Path>) -> Result<Self> {
@@ -93,7 +105,7 @@ pub enum Predictions {
 impl<R: Real> Model<R> {
     /// Writes a model directory, whole or not at all.
     pub fn save(&self, dir: impl AsRef<Path>) -> Result<()> {
-        crate::model_file::write(self, dir.as_ref())
+        crate::model_file::write(self, dir.as_ref(), |_| Ok(()))
     }
 
     /// The scores of the labels, or the outputs, for each token of packed inputs: `each` sees the row of a token.

@@ -306,8 +306,8 @@ impl<'a, R: Real> Tensors<'a, R> {
 }
 
 /// Writes a model directory: into a new directory beside it, which then takes its place. What is there already must be a
-/// model or an empty directory.
-pub fn write<R: Real>(model: &Model<R>, dir: &Path) -> Result<()> {
+/// model or an empty directory. `more` may add files to the new directory.
+pub fn write<R: Real>(model: &Model<R>, dir: &Path, more: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let parent = dir.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let empty = || fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none());
     let replaces = dir.exists();
@@ -319,6 +319,7 @@ pub fn write<R: Real>(model: &Model<R>, dir: &Path) -> Result<()> {
     let (new, old) = (stage.path().join("new"), stage.path().join("old"));
     fs::create_dir(&new).map_err(|e| Error::io(&new, e))?;
     write_files(model, &new)?;
+    more(&new)?;
     // The old directory steps aside first: a directory cannot be renamed onto one that is not empty.
     if replaces {
         fs::rename(dir, &old).map_err(|e| Error::io(dir, e))?;

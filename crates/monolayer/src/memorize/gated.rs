@@ -19,7 +19,8 @@ use crate::matrix::Matrix;
 /// How far the commonest label wins where no unit fires; units win by 1 at least.
 const DEFAULT_STRENGTH: f64 = 0.25;
 
-/// A hidden unit: what it reads of the token's code and of the id g, and what it adds to the labels' strengths.
+/// A hidden unit: what it reads of the token's code and of the id g, and what it adds to the coordinates of labels. Its numbers
+/// are those of the model, rounded to the model's precision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unit {
     /// Its weights on the coordinates of codes, from the first.
@@ -28,8 +29,8 @@ pub struct Unit {
     pub id: f64,
     /// Its bias.
     pub bias: f64,
-    /// What it adds to each label when it fires.
-    pub labels: Vec<(u32, f64)>,
+    /// What it adds to the coordinates of labels, per unit of what it computes.
+    pub output: Vec<f64>,
 }
 
 /// The hidden units, and which of them can fire where.
@@ -39,8 +40,8 @@ pub struct Gated {
     pub units: Vec<Unit>,
     /// How many there are of each kind.
     pub counts: [usize; 3],
-    /// The label where no unit fires, and its strength.
-    pub default: (u32, f64),
+    /// What stands in the coordinates of labels where no unit fires: a little of the default label.
+    pub default: Vec<f64>,
     /// The base label of each word.
     pub base: Vec<u32>,
     /// For each token (word, place) of the data, the units that fire or may fire; all others are shut whatever the context.
@@ -64,8 +65,8 @@ pub struct Plan<'a> {
     pub label: &'a [u32],
     /// The commonest label.
     pub default: u32,
-    /// How many labels there are.
-    pub labels: usize,
+    /// A vector per label.
+    pub label_codes: &'a Matrix<f64>,
     /// Whether the embedding carries the base labels, so that no units need to.
     pub free: bool,
     /// Rounds a weight to the precision of the model.
@@ -87,7 +88,7 @@ impl Plan<'_> {
             strength.fill(0.0);
             for (unit, holds) in self.word_units(&words, &base)? {
                 for &w in &holds {
-                    strength[w as usize] += unit.strength(words.row(w as usize));
+                    strength[w as usize] += unit.before(&wide(words.row(w as usize)), 0.0) * size(&unit.output);
                     of_word[w as usize].push(units.len() as u32);
                 }
                 units.push(unit);
@@ -108,7 +109,17 @@ impl Plan<'_> {
             units.push(unit);
         }
         let counts = [word_units, place_units, units.len() - word_units - place_units];
-        Ok(Gated { units, counts, default: (self.default, DEFAULT_STRENGTH), base, open })
+        let default = self.output(&[(self.default, DEFAULT_STRENGTH)]);
+        Ok(Gated { units, counts, default, base, open })
+    }
+
+    /// Strengths of labels as numbers in the coordinates of labels.
+    fn output(&self, strengths: &[(u32, f64)]) -> Vec<f64> {
+        let mut out = vec![0.0; self.label_codes.cols];
+        for &(label, strength) in strengths {
+            out.iter_mut().zip(self.label_codes.row(label as usize)).for_each(|(o, c)| *o += strength * c);
+        }
+        out.into_iter().map(self.round).collect()
     }
 
     /// The contexts of each token, as runs of equally labeled ids.
@@ -173,14 +184,14 @@ impl Plan<'_> {
     /// Units that give words their base label, and the words that each fires for.
     fn word_units(&self, words: &Points, base: &[u32]) -> Result<Vec<(Unit, Vec<u32>)>> {
         let mut units = Vec::new();
-        for label in (0..self.labels as u32).filter(|&label| label != self.default) {
+        for label in (0..self.label_codes.rows as u32).filter(|&label| label != self.default) {
             let targets: Vec<usize> = (0..base.len()).filter(|&w| base[w] == label).collect();
             if targets.is_empty() {
                 continue;
             }
             let forbidden: Vec<bool> = base.iter().map(|&b| b != label).collect();
             let halfspaces = cover(words, &targets, &forbidden).map_err(|w| self.too_close(w))?;
-            units.extend(halfspaces.into_iter().map(|h| (halfspace_unit(&h, label, 1.0), h.holds)));
+            units.extend(halfspaces.into_iter().map(|h| (self.halfspace_unit(&h, label, 1.0), h.holds)));
         }
         Ok(units)
     }
@@ -194,7 +205,7 @@ impl Plan<'_> {
         let points = Points::new(Matrix::new(groups.len(), words.cols + places.cols, rows));
         let only = |g: &Group| (g.runs.len() == 1).then_some(g.runs[0].label);
         let is_exception = |g: &Group| only(g).is_some_and(|label| label != base[g.word as usize]);
-        let mut targets: Vec<Vec<usize>> = vec![Vec::new(); self.labels];
+        let mut targets: Vec<Vec<usize>> = vec![Vec::new(); self.label_codes.rows];
         for (i, group) in groups.iter().enumerate().filter(|(_, g)| is_exception(g)) {
             targets[group.runs[0].label as usize].push(i);
         }
@@ -206,7 +217,7 @@ impl Plan<'_> {
             let forbidden: Vec<bool> = groups.iter().map(|g| only(g) != Some(label as u32)).collect();
             let halfspaces =
                 cover(&points, targets, &forbidden).map_err(|i| self.too_close(groups[i].word as usize))?;
-            units.extend(halfspaces.into_iter().map(|h| (halfspace_unit(&h, label as u32, factor), h.holds)));
+            units.extend(halfspaces.into_iter().map(|h| (self.halfspace_unit(&h, label as u32, factor), h.holds)));
         }
         Ok(units)
     }
@@ -241,7 +252,7 @@ impl Plan<'_> {
             let base_strength = if base[w] == self.default { DEFAULT_STRENGTH } else { strength[w] };
             let mut units = Vec::new();
             for group in groups {
-                let gate = Gate::new(&word_gate, place_gates.get(&group.place), high - low);
+                let gate = Gate::new(&word_gate, place_gates.get(&group.place), high - low, self.round);
                 let hinges = self.group_units(group, &gate, base[w], base_strength)?;
                 units.extend(hinges.into_iter().map(|unit| (unit, (group.word, group.place))));
             }
@@ -273,9 +284,24 @@ impl Plan<'_> {
             code: gate.code.clone(),
             id: sign * gate.slope,
             bias: bias(hinge.at),
-            labels: hinge.bends.iter().map(|&(label, bend)| (label, bend / gate.slope)).collect(),
+            output: {
+                let per_step = |&(label, bend): &(u32, f64)| (label, bend / gate.slope);
+                self.output(&hinge.bends.iter().map(per_step).collect::<Vec<_>>())
+            },
         };
         Ok(hinges.iter().map(unit).collect())
+    }
+
+    /// A unit that fires inside a halfspace and gives the points it was made for at least `factor`. Powers of two keep the
+    /// arithmetic of sign codes exact.
+    fn halfspace_unit(&self, halfspace: &Halfspace, label: u32, factor: f64) -> Unit {
+        let scale = f64::from(halfspace.margin).log2().floor().exp2();
+        Unit {
+            code: wide(&halfspace.normal),
+            id: 0.0,
+            bias: f64::from(-halfspace.threshold),
+            output: self.output(&[(label, factor / scale)]),
+        }
     }
 
     fn too_close(&self, word: usize) -> Error {
@@ -294,23 +320,22 @@ impl Plan<'_> {
 }
 
 impl Unit {
-    /// What the unit gives its label for a code, where it does not read the id.
-    fn strength(&self, code: &[f32]) -> f64 {
-        let h: f64 = self.code.iter().zip(code).map(|(w, &x)| w * f64::from(x)).sum::<f64>() + self.bias;
-        h.max(0.0) * self.labels[0].1
+    /// What the unit computes before the ReLU.
+    pub fn before(&self, code: &[f64], id: f64) -> f64 {
+        let gate: f64 = self.code.iter().zip(code).map(|(w, x)| w * x).sum();
+        // The gate and the bias nearly cancel for the unit's own token: add them first.
+        (gate + self.bias) + self.id * id
     }
 }
 
-/// A unit that fires inside a halfspace and gives the points it was made for at least `factor`. Powers of two keep the
-/// arithmetic of sign codes exact.
-fn halfspace_unit(halfspace: &Halfspace, label: u32, factor: f64) -> Unit {
-    let scale = f64::from(halfspace.margin).log2().floor().exp2();
-    Unit {
-        code: halfspace.normal.iter().map(|&x| f64::from(x)).collect(),
-        id: 0.0,
-        bias: f64::from(-halfspace.threshold),
-        labels: vec![(label, factor / scale)],
-    }
+/// The largest entry in absolute value.
+fn size(x: &[f64]) -> f64 {
+    x.iter().fold(0.0, |m, x| m.max(x.abs()))
+}
+
+/// The same numbers in double precision.
+fn wide(x: &[f32]) -> Vec<f64> {
+    x.iter().map(|&x| f64::from(x)).collect()
 }
 
 /// What holds a hinge shut for all tokens but one.
@@ -324,11 +349,11 @@ struct Gate {
 
 impl Gate {
     /// A gate for a word, at a place where positions are used, for ids that spread over `range`.
-    fn new(word: &Halfspace, place: Option<&Halfspace>, range: f64) -> Self {
+    fn new(word: &Halfspace, place: Option<&Halfspace>, range: f64, round: fn(f64) -> f64) -> Self {
         let parts = || std::iter::once(word).chain(place);
         let drop = parts().map(|h| 2.0 * f64::from(h.margin)).fold(f64::INFINITY, f64::min);
-        // A power of two, so that the id enters exactly; three quarters of the drop leave room for rounding.
-        let slope = (0.75 * drop / range).log2().floor().clamp(-60.0, 60.0).exp2();
+        // As steep as the drop allows, with some room for rounding: the steeper, the less rounding of the gate matters.
+        let slope = round((0.9 * drop / range).clamp(1e-18, 1e18));
         Self {
             code: parts().flat_map(|h| &h.normal).map(|&x| f64::from(x)).collect(),
             own: parts().map(|h| f64::from(h.threshold) + f64::from(h.margin)).sum(),
