@@ -3,18 +3,19 @@
 mod common;
 
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{Files, command, fixture, run, run_with_input};
+use common::{Files, command, conll, fixture, python, run, run_with_input};
 use serde_json::{Value, json};
 
 /// The names of all commands, from the program's own help.
 fn commands() -> Vec<String> {
     let help = run(&["--help"]).stdout;
     let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
-    let names: Vec<String> = list.lines().filter_map(|l| l.split_whitespace().next()).map(str::to_owned).collect();
-    names.into_iter().filter(|name| name != "help").collect()
+    // Two blanks and a name; what is wrapped stands further right.
+    let names = list.lines().filter_map(|line| line.strip_prefix("  ")).filter(|line| !line.starts_with(' '));
+    names.map(|line| line.split(' ').next().unwrap().to_owned()).filter(|name| name != "help").collect()
 }
 
 #[test]
@@ -206,12 +207,8 @@ fn demo_runs() {
 
 #[test]
 fn conll_2003_in_numbers() {
-    let Some(directory) = std::env::var_os("MONOLAYER_CONLL") else {
-        eprintln!("SKIPPED: set MONOLAYER_CONLL to the directory of CoNLL-2003 to test on eng.train");
-        return;
-    };
-    let path = PathBuf::from(directory).join("eng.train");
-    let json = run(&["data", path.to_str().unwrap(), "--json"]).json();
+    let Some(path) = conll("eng.train") else { return };
+    let json = run(&["data", &path, "--json"]).json();
     let expected = json!({
         "sequences": 14_041, "tokens": 203_621, "vocabulary": 23_623, "labels": 8, "longest": 113,
         "possible_with_positions": 203_619, "possible_without_positions": 203_350,
@@ -224,19 +221,9 @@ fn conll_2003_in_numbers() {
     assert_eq!(conflicts.iter().map(|c| c["line"].as_u64().unwrap()).collect::<Vec<_>>(), [73_188, 151_985]);
 }
 
-/// A Python with numpy: `MONOLAYER_PYTHON`, else python3.
-fn python() -> Option<PathBuf> {
-    let python = std::env::var_os("MONOLAYER_PYTHON").map_or_else(|| PathBuf::from("python3"), PathBuf::from);
-    let numpy = Command::new(&python).args(["-c", "import numpy"]).stderr(Stdio::null()).status();
-    numpy.is_ok_and(|status| status.success()).then_some(python)
-}
-
 #[test]
 fn predict_agrees_with_numpy_on_random_models() {
-    let Some(python) = python() else {
-        eprintln!("SKIPPED: set MONOLAYER_PYTHON to a Python with numpy to compare predict with the reference");
-        return;
-    };
+    let Some(python) = python() else { return };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/compare_predict.py");
     let done = Command::new(python)
         .arg(script)

@@ -97,3 +97,23 @@ impl Files {
         copy.to_str().unwrap().to_owned()
     }
 }
+
+/// A Python with numpy: `MONOLAYER_PYTHON`, else python3.
+pub fn python() -> Option<PathBuf> {
+    let python = std::env::var_os("MONOLAYER_PYTHON").map_or_else(|| PathBuf::from("python3"), PathBuf::from);
+    let numpy = Command::new(&python).args(["-c", "import numpy"]).stderr(Stdio::null()).status();
+    let found = numpy.is_ok_and(|status| status.success()).then_some(python);
+    if found.is_none() {
+        eprintln!("SKIPPED: set MONOLAYER_PYTHON to a Python with numpy to compare with the reference");
+    }
+    found
+}
+
+/// A file of CoNLL-2003, if `MONOLAYER_CONLL` names the directory that holds it.
+pub fn conll(file: &str) -> Option<String> {
+    let directory = std::env::var_os("MONOLAYER_CONLL");
+    if directory.is_none() {
+        eprintln!("SKIPPED: set MONOLAYER_CONLL to the directory of CoNLL-2003 to test on {file}");
+    }
+    Some(PathBuf::from(directory?).join(file).to_str().unwrap().to_owned())
+}
