@@ -143,7 +143,7 @@ impl Cover<'_> {
                     None => refused.push(next),
                 }
             }
-            let (low, high) = (self.highest_forbidden(&best).1, self.lowest_member(&best).1);
+            let (low, high) = (self.highest_forbidden(&best), self.lowest_member(&best).1);
             // Targets that came along for free need not be members of another halfspace.
             open.retain(|&t| best.scores[t] < high);
             let margin = (high - low) / 2.0;
@@ -160,12 +160,15 @@ impl Cover<'_> {
         candidate.members.push(member);
         self.step(&mut candidate, member, 1.0);
         for _ in 0..steps {
-            let ((bad, low), (weak, high)) = (self.highest_forbidden(&candidate), self.lowest_member(&candidate));
+            let (low, (weak, high)) = (self.highest_forbidden(&candidate), self.lowest_member(&candidate));
             if high > low {
                 return Some(candidate);
             }
+            let at_top = |i: &usize| candidate.scores[*i] == low && self.forbidden[*i] == 1.0;
+            let bad = (0..self.points.len()).find(at_top);
             self.step(&mut candidate, weak, 1.0);
-            if let Some(bad) = bad {
+            // Where the origin is the worst, a longer normal is all it takes.
+            if let Some(bad) = bad.filter(|_| low > 0.0) {
                 self.step(&mut candidate, bad, -1.0);
             }
         }
@@ -177,10 +180,10 @@ impl Cover<'_> {
         self.points.add_products(point, factor, &mut candidate.scores);
     }
 
-    /// The forbidden point with the highest score. Where nothing is forbidden the origin still is, so that a halfspace
-    /// never holds an unknown word, whose code is 0.
-    fn highest_forbidden(&self, candidate: &Candidate) -> (Option<usize>, f32) {
-        let top = kernels::vectorized(
+    /// The highest score of a forbidden point. Where nothing is forbidden the origin still is, so that a halfspace never
+    /// holds an unknown word, whose code is 0.
+    fn highest_forbidden(&self, candidate: &Candidate) -> f32 {
+        kernels::vectorized(
             #[inline(always)]
             || {
                 // Scores of allowed points are multiplied away; the origin's 0 is forbidden in any case.
@@ -197,9 +200,7 @@ impl Cover<'_> {
                 }
                 kernels::largest(&lanes)
             },
-        );
-        let holds = |i: &usize| candidate.scores[*i] == top && self.forbidden[*i] == 1.0;
-        ((0..self.points.len()).find(holds).filter(|_| top > 0.0), top)
+        )
     }
 
     fn lowest_member(&self, candidate: &Candidate) -> (usize, f32) {

@@ -183,17 +183,12 @@ impl Plan<'_> {
 
     /// Units that give words their base label, and the words that each fires for.
     fn word_units(&self, words: &Points, base: &[u32]) -> Result<Vec<(Unit, Vec<u32>)>> {
-        let mut units = Vec::new();
-        for label in (0..self.label_codes.rows as u32).filter(|&label| label != self.default) {
-            let targets: Vec<usize> = (0..base.len()).filter(|&w| base[w] == label).collect();
-            if targets.is_empty() {
-                continue;
-            }
-            let forbidden: Vec<bool> = base.iter().map(|&b| b != label).collect();
-            let halfspaces = cover(words, &targets, &forbidden).map_err(|w| self.too_close(w))?;
-            units.extend(halfspaces.into_iter().map(|h| (self.halfspace_unit(&h, label, 1.0), h.holds)));
+        let mut targets: Vec<Vec<usize>> = vec![Vec::new(); self.label_codes.rows];
+        for (w, &label) in base.iter().enumerate().filter(|&(_, &label)| label != self.default) {
+            targets[label as usize].push(w);
         }
-        Ok(units)
+        let forbidden = |label: u32| base.iter().map(|&b| b != label).collect();
+        self.halfspace_units(words, &targets, forbidden, 1.0).map_err(|w| self.too_close(w))
     }
 
     /// Units that give words at some places a label of their own, and the groups that each fires for.
@@ -212,14 +207,29 @@ impl Plan<'_> {
         // Enough to win against any base label at the places in question.
         let strongest = targets.iter().flatten().map(|&i| strength[groups[i].word as usize]);
         let factor = (strongest.fold(DEFAULT_STRENGTH, f64::max) + 1.0).log2().ceil().exp2();
-        let mut units = Vec::new();
-        for (label, targets) in targets.iter().enumerate().filter(|(_, targets)| !targets.is_empty()) {
-            let forbidden: Vec<bool> = groups.iter().map(|g| only(g) != Some(label as u32)).collect();
-            let halfspaces =
-                cover(&points, targets, &forbidden).map_err(|i| self.too_close(groups[i].word as usize))?;
-            units.extend(halfspaces.into_iter().map(|h| (self.halfspace_unit(&h, label as u32, factor), h.holds)));
-        }
-        Ok(units)
+        let forbidden = |label: u32| groups.iter().map(|g| only(g) != Some(label)).collect();
+        self.halfspace_units(&points, &targets, forbidden, factor).map_err(|i| self.too_close(groups[i].word as usize))
+    }
+
+    /// Units around the targets of each label, and the points that each fires for; the error is a target too close to
+    /// forbidden points.
+    fn halfspace_units(
+        &self,
+        points: &Points,
+        targets: &[Vec<usize>],
+        forbidden: impl Fn(u32) -> Vec<bool> + Sync,
+        factor: f64,
+    ) -> std::result::Result<Vec<(Unit, Vec<u32>)>, usize> {
+        let of_label = |(label, targets): (usize, &Vec<usize>)| {
+            if targets.is_empty() {
+                return Ok(Vec::new());
+            }
+            let halfspaces = cover(points, targets, &forbidden(label as u32))?;
+            Ok(halfspaces.into_iter().map(|h| (self.halfspace_unit(&h, label as u32, factor), h.holds)).collect())
+        };
+        // An error names the first target in order, on any number of threads.
+        let units: Vec<std::result::Result<Vec<_>, usize>> = targets.par_iter().enumerate().map(of_label).collect();
+        Ok(units.into_iter().collect::<std::result::Result<Vec<_>, usize>>()?.concat())
     }
 
     /// Hinges along the id for tokens whose label depends on the context, and the token of each.
