@@ -152,7 +152,7 @@ fn numpy_agrees_in_any_order_of_summation() {
         let sequence = [letters[code / 9], letters[code / 3 % 3], letters[code % 3]];
         let mut sorted = sequence;
         sorted.sort_unstable();
-        sequence.iter().zip(sorted).for_each(|(x, y)| text += &format!("{x} {y}\n"));
+        text.extend(sequence.iter().zip(sorted).map(|(x, y)| format!("{x} {y}\n")));
         text += "\n";
     }
     let data = files.put("sort.conll", &text);
