@@ -96,8 +96,13 @@ fn read_config(path: &Path) -> Result<Config> {
         ));
     }
     let zero_heads = |l: &LayerConfig| l.attention.as_ref().is_some_and(|a| a.heads == 0 || a.head_size == 0);
-    if config.d == 0 || config.max_length == Some(0) || config.layers.iter().any(zero_heads) {
-        return Err(Error::model(path, "a dimension, length, head count or head size of 0", "each must be at least 1"));
+    let zero_pre = config.pre_feed_forward.as_ref().is_some_and(|pre| pre.hidden == 0);
+    if config.d == 0 || config.max_length == Some(0) || zero_pre || config.layers.iter().any(zero_heads) {
+        return Err(Error::model(
+            path,
+            "a d, max_length, heads, head_size or pre_feed_forward.hidden of 0",
+            "each must be at least 1",
+        ));
     }
     if let Some(labels) = &config.labels {
         let mut seen = std::collections::HashSet::new();
@@ -121,10 +126,10 @@ fn read_model<R: Real>(dir: &Path, config: Config) -> Result<Model<R>> {
     let mut tensors = Tensors::<R>::parse(&path, &bytes)?;
     let d = config.d;
     let words = if tensors.has("embedding.weight") {
-        let vocabulary_path = dir.join("vocabulary.json");
         let rows = tensors.rows("embedding.weight")?;
-        let vocabulary = read_vocabulary(&vocabulary_path, rows)?;
-        Some(Words { vocabulary, embedding: tensors.matrix("embedding.weight", rows, d)? })
+        // First the numbers: rows without numbers could be any number of rows.
+        let embedding = tensors.matrix("embedding.weight", rows, d)?;
+        Some(Words { vocabulary: read_vocabulary(&dir.join("vocabulary.json"), rows)?, embedding })
     } else {
         None
     };
@@ -300,23 +305,31 @@ impl<'a, R: Real> Tensors<'a, R> {
     }
 }
 
-/// Writes a model directory: into a new directory beside it, which then takes its place. A directory that is there
-/// already must be a model. `more` may add files to the new directory.
+/// Writes a model directory: into a new directory beside it, which then takes its place. What is there already must be a
+/// model or an empty directory. `more` may add files to the new directory.
 pub fn write<R: Real>(model: &Model<R>, dir: &Path, more: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let parent = dir.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if dir.exists() && !dir.join("config.json").is_file() && fs::read_dir(dir).is_ok_and(|mut d| d.next().is_some()) {
+    let empty = || fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none());
+    let replaces = dir.exists();
+    if replaces && !dir.join("config.json").is_file() && !empty() {
         return Err(Error::model(dir, "it is there already and is not a model", "choose another directory"));
     }
     fs::create_dir_all(parent).map_err(|e| Error::io(parent, e))?;
-    let new = tempfile::Builder::new().prefix(".monolayer-").tempdir_in(parent).map_err(|e| Error::io(parent, e))?;
-    write_files(model, new.path())?;
-    more(new.path())?;
+    let stage = tempfile::Builder::new().prefix(".monolayer-").tempdir_in(parent).map_err(|e| Error::io(parent, e))?;
+    let (new, old) = (stage.path().join("new"), stage.path().join("old"));
+    fs::create_dir(&new).map_err(|e| Error::io(&new, e))?;
+    write_files(model, &new)?;
+    more(&new)?;
     // The old directory steps aside first: a directory cannot be renamed onto one that is not empty.
-    let old = tempfile::Builder::new().prefix(".monolayer-").tempdir_in(parent).map_err(|e| Error::io(parent, e))?;
-    if dir.exists() {
-        fs::rename(dir, old.path().join("old")).map_err(|e| Error::io(dir, e))?;
+    if replaces {
+        fs::rename(dir, &old).map_err(|e| Error::io(dir, e))?;
     }
-    fs::rename(new.keep(), dir).map_err(|e| Error::io(dir, e))
+    fs::rename(&new, dir).map_err(|e| {
+        if replaces {
+            let _ = fs::rename(&old, dir);
+        }
+        Error::io(dir, e)
+    })
 }
 
 fn write_files<R: Real>(model: &Model<R>, dir: &Path) -> Result<()> {
