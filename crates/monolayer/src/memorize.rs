@@ -27,7 +27,7 @@ use crate::search::{self, Found};
 use crate::token_vectors::TokenVectors;
 use crate::transformer::{Layer, Transformer};
 use crate::with_model;
-use gated::{Gated, Plan};
+use gated::{Covered, Gated, Plan};
 use proof::Proof;
 
 /// How a dataset is memorized.
@@ -150,15 +150,16 @@ impl Memorizer {
         let hash = &data.hash;
         let stage =
             Stage { memorizer: self, vocabulary, names, label_codes, view, agreement, found, ids, default, hash };
-        let compiled = match self.precision {
-            Precision::F32 => stage.build::<f32>(data, gap)?,
-            Precision::F64 => stage.build::<f64>(data, gap)?,
-            Precision::Auto => match stage.build::<f32>(data, gap) {
-                Ok(compiled) if compiled.right + compiled.impossible.len() == data.tokens() => compiled,
-                _ => stage.build::<f64>(data, gap)?,
+        let plan = stage.plan();
+        let covered = plan.cover()?;
+        match self.precision {
+            Precision::F32 => stage.build::<f32>(data, &plan, &covered, gap),
+            Precision::F64 => stage.build::<f64>(data, &plan, &covered, gap),
+            Precision::Auto => match stage.build::<f32>(data, &plan, &covered, gap) {
+                Ok(compiled) if compiled.right + compiled.impossible.len() == data.tokens() => Ok(compiled),
+                _ => stage.build::<f64>(data, &plan, &covered, gap),
             },
-        };
-        Ok(compiled)
+        }
     }
 
     /// Positions are used by default where contexts contradict each other without them.
@@ -174,21 +175,23 @@ impl Memorizer {
 }
 
 impl Stage<'_> {
-    /// The units in the precision of `R`, the model, and what can be proved of it.
-    fn build<R: Real>(&self, data: &Dataset, gap: f64) -> Result<Compiled>
-    where
-        AnyModel: From<Model<R>>,
-    {
-        let plan = Plan {
+    fn plan(&self) -> Plan<'_> {
+        Plan {
             view: &self.view,
             ids: &self.ids,
             label: &self.agreement.label,
             default: self.default,
             label_codes: &self.label_codes,
             free: self.memorizer.free,
-            round: |x| R::from_f64(x).to_f64(),
-        };
-        let gated = plan.build()?;
+        }
+    }
+
+    /// The units in the precision of `R`, the model, and what can be proved of it.
+    fn build<R: Real>(&self, data: &Dataset, plan: &Plan, covered: &Covered, gap: f64) -> Result<Compiled>
+    where
+        AnyModel: From<Model<R>>,
+    {
+        let gated = plan.units(covered, |x| R::from_f64(x).to_f64())?;
         let claim = proof::Claim {
             view: &self.view,
             projection: &self.found.projection,
