@@ -406,12 +406,12 @@ pub fn tensors<R: Real>(model: &Model<R>) -> Vec<(String, Vec<usize>, Vec<R>)> {
     }
     for (i, layer) in model.transformer.layers.iter().enumerate() {
         if let Some(attention) = &layer.attention {
-            let parts: [(&str, fn(&AttentionHead<R>) -> &Matrix<R>); 4] =
-                [("w_q", |h| &h.w_q), ("w_k", |h| &h.w_k), ("w_v", |h| &h.w_v), ("w_o", |h| &h.w_o)];
-            for (name, part) in parts {
+            let names = ["w_q", "w_k", "w_v", "w_o"];
+            for (name, part) in names.into_iter().zip(0..) {
+                let part = |head: &AttentionHead<R>| [&head.w_q, &head.w_k, &head.w_v, &head.w_o][part].clone();
                 let first = part(&attention.heads[0]);
                 let shape = vec![attention.heads.len(), first.rows, first.cols];
-                let numbers = attention.heads.iter().flat_map(|h| part(h).data.clone()).collect();
+                let numbers = attention.heads.iter().flat_map(|h| part(h).data).collect();
                 list.push((format!("layers.{i}.attention.{name}"), shape, numbers));
             }
         }

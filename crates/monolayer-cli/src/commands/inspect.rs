@@ -36,7 +36,7 @@ pub fn run(args: &Args) -> Result<Outcome> {
     let config = with_model!(&model, m => model_file::config(m));
     let tensors = with_model!(&model, m => {
         let wide = |(name, shape, data): (String, Vec<usize>, Vec<_>)| {
-            tensor(name, shape, &data.into_iter().map(f64::from).collect::<Vec<f64>>())
+            tensor(name, shape, &data.into_iter().map(monolayer::kernels::Real::to_f64).collect::<Vec<f64>>())
         };
         model_file::tensors(m).into_iter().map(wide).collect::<Vec<Tensor>>()
     });

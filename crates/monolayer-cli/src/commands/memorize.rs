@@ -84,8 +84,8 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     let compiled = memorizer.compile(&data, &|tried, _gap| progress.add(tried))?;
     drop(progress);
     compiled.save(&args.out, &data)?;
-    let holds = compiled.right + compiled.impossible.len() == data.tokens()
-        && !(args.strict && !compiled.impossible.is_empty());
+    let all_possible = compiled.right + compiled.impossible.len() == data.tokens();
+    let holds = all_possible && (!args.strict || compiled.impossible.is_empty());
     let seconds = start.elapsed().as_secs_f64();
     Ok(Outcome { json: report(&data, &compiled, seconds), text: text(args, &data, &compiled, seconds), holds })
 }

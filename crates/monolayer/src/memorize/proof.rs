@@ -4,7 +4,7 @@
 //! With sign codes and a projection on a dyadic grid, projections and gates are exact; what rounds is the softmax, the
 //! hinges, and the sum over open units. Bounds are for machine numbers of unit roundoff u, with an exponential within
 //! [`EXP_ULP`] units in the last place; `gamma_k = k u / (1 - k u)`. They are evaluated in double precision and widened by
-//! [`SLACK`], which covers their own rounding.
+//! a thousandth, which covers their own rounding.
 
 use rand::RngExt as _;
 use rand::SeedableRng as _;
@@ -295,12 +295,13 @@ impl<'a> Open<'a> {
             let term = w * x;
             gate += term;
             whole &= term.fract() == 0.0;
-            if term > 0.0 { above += term } else { below -= term }
+            above += term.max(0.0);
+            below -= term.min(0.0);
         }
         if unit.bias > 0.0 {
-            above += unit.bias
+            above += unit.bias;
         } else {
-            below -= unit.bias
+            below -= unit.bias;
         }
         let weight = unit.output.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
         Self { unit, start: gate + unit.bias, above, below, whole, weight }
