@@ -4,7 +4,7 @@
 //! score is subtracted; exp is within its stated error; weights are normalized before or after the weighted sum; sums run
 //! in any order.
 
-use crate::dot::{Care, Sum, dot};
+use crate::dot::{Care, Partial, Sum, dot};
 use crate::model::Attention;
 use crate::rounding::{Rounding, up};
 
@@ -198,8 +198,7 @@ impl Head<'_> {
     fn hardmax(&self, scores: &Scores) -> Weights {
         let least = scores.mid.iter().zip(&scores.radius).map(|(a, e)| a - e).fold(f64::NEG_INFINITY, f64::max);
         let least = least - least.abs() * 1e-15;
-        let may: Vec<usize> =
-            (0..self.visible).filter(|&j| !(above(scores.mid[j], scores.radius[j]) < least)).collect();
+        let may: Vec<usize> = (0..self.visible).filter(|&j| above(scores.mid[j], scores.radius[j]) >= least).collect();
         let tie = may.iter().all(|&j| scores.radius[j] == 0.0 && scores.mid[j] == scores.greatest);
         let mut mid = vec![0.0; self.visible];
         for &j in &may {
@@ -211,8 +210,8 @@ impl Head<'_> {
     /// g = sum of `E_j` `v_j` / sum of `E_j`, and its radius.
     ///
     /// A program's weights are `E_j` (1 + `theta_j`) up to a factor, so its g differs by
-    /// sum of `E_j` `theta_j` (`v_j` - g) / sum of `E_j` (1 + `theta_j`); rounding adds `gamma_(n+1)` times the mean of
-    /// |`v_j`| for the numerator and `gamma_n` |g| for the denominator. It never leaves the range of the values.
+    /// sum of `E_j` `theta_j` (`v_j` - g) / sum of `E_j` (1 + `theta_j`). Rounding adds the errors of the numerator's sum and |g|
+    /// times the relative error of the denominator's. It never leaves the range of the values.
     fn average(&self, weights: &Weights, s: usize) -> (f64, f64) {
         let value = |j: usize| {
             let at = j * self.width + self.first + s;
@@ -227,23 +226,31 @@ impl Head<'_> {
         let n = shown.len();
         let slop = (n + 2) as f64 * f64::EPSILON * magnitude;
         let (mut shift, mut loose, mut size) = (0.0, 0.0, 0.0);
+        let (mut above, mut below) = (Partial::default(), Partial::default());
         for &j in &shown {
             let ((v, e_v), e, error) = (value(j), weights.mid[j], weights.error[j]);
             shift += error * ((v - g).abs() + slop) + (e + error) * e_v;
             loose += error;
-            size += (e + error) * (v.abs() + e_v);
+            let reach = (e + error) * (v.abs() + e_v);
+            size += reach;
+            above.push(e * v, up((e + error) * e_v + error * v.abs()));
+            below.push(e, error);
         }
         let least_total = total - up(loose) - total * 1e-9;
-        let of_sums = |size: f64, g: f64| {
-            let (over, under) = (self.rounding.gamma(n + 1), self.rounding.gamma(n));
-            up((over * size + under * g) / (1.0 - under) + (n + 2) as f64 * self.rounding.tiny)
-        };
+        let rounding = self.rounding;
+        // The numerator, relative to the total: one rounding for a weight's division, one per product, then the sums.
+        let (products, unit) = (up(2.0 * rounding.unit * size), up(rounding.unit * (1.0 + 8.0 * rounding.unit)));
+        let over = up(products * (1.0 + 1e-6) + above.chain(products, unit, |x| x).0 + n as f64 * rounding.tiny);
+        let under = up(below.chain(0.0, unit, |x| x).0 / least_total);
+        let of_sums = |g: f64| up((over / least_total + under * g) / (1.0 - under) + (n + 2) as f64 * rounding.tiny);
         let hull = up((highest - g).max(g - lowest).max(0.0));
-        let bound = if weights.decided && least_total > 0.0 {
+        let bound = if weights.decided && least_total > 0.0 && under < 0.5 {
             let moved = up(shift / least_total).min(hull);
-            up(moved + of_sums(up(size / least_total), up(g.abs() + moved)))
+            up(moved + of_sums(up(g.abs() + moved)))
         } else {
-            up(hull + of_sums(magnitude, magnitude))
+            // Whatever the weights are, they are positive and sum to one up to rounding.
+            let gamma = rounding.gamma(2 * n + 2);
+            up(hull + 2.0 * gamma * magnitude + (n + 2) as f64 * rounding.tiny)
         };
         let sane = g.is_finite() && n as f64 * self.rounding.unit < 0.1;
         if sane && up(magnitude * n as f64 + bound) <= self.rounding.largest {

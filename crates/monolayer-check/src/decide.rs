@@ -4,6 +4,7 @@ use crate::dot::Care;
 use crate::feed_forward::Output;
 use crate::forward::Network;
 use crate::model::Head;
+use crate::rounding::{two_sum_error, up};
 
 /// What is wanted of a token.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,7 +77,7 @@ fn labels(network: &Network, head: &Head, output: &Output, wanted: Option<usize>
         let difference: Vec<f64> = row(wanted).iter().zip(row(other)).map(|(a, b)| a - b).collect();
         let margin = scores[wanted].mid - scores[other].mid;
         let error = scores[wanted].round + scores[other].round + network.functional(output, &difference, care);
-        let error = crate::rounding::up(error);
+        let error = up(error);
         match compare(margin, error, wanted < other) {
             Some(true) => ratio = ratio.min(margin / error),
             Some(false) => {
@@ -114,9 +115,8 @@ fn near(network: &Network, output: &Output, target: &[f64], tolerance: f64, care
         unit[coordinate] = 1.0;
         let error = network.functional(output, &unit, care);
         unit[coordinate] = 0.0;
-        // The difference is rounded once; one part in 2^52 of its size covers that.
         let distance = (found - wanted).abs();
-        let error = if distance == 0.0 { error } else { crate::rounding::up(error + distance * f64::EPSILON) };
+        let error = up(error + two_sum_error(found, -wanted));
         let margin = tolerance - distance;
         if distance + error <= tolerance {
             ratio = ratio.min(margin / error);

@@ -90,6 +90,7 @@ impl Attended {
     }
 
     /// The same token with its shared errors folded into the coordinates.
+    #[must_use]
     pub fn folded(self, directions: &[f64]) -> Self {
         let radius = self.whole_radius(directions);
         Self { radius, noise: vec![], ..self }
@@ -240,9 +241,9 @@ impl<'a> Prepared<'a> {
 
     /// The last sums with the careful bound, coordinate by coordinate.
     fn sum_carefully(&self, out: &mut Output, whole: &[f64]) {
-        for c in 0..self.d {
+        for (c, &radius) in whole.iter().enumerate() {
             let mut sum = Sum::new(self.part.b2[c], self.rounding, Care::Fine);
-            sum.add(1.0, out.input.mid[c], whole[c]);
+            sum.add(1.0, out.input.mid[c], radius);
             for unit in &out.units {
                 sum.add(self.part.w2[unit.index * self.d + c], unit.mid.max(0.0), unit.radius);
             }

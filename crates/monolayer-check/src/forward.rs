@@ -6,7 +6,7 @@ use crate::dot::{Care, Dot, dot};
 use crate::error::{Error, Result};
 use crate::feed_forward::{Output, Prepared};
 use crate::model::{Layer, Model};
-use crate::rounding::{Precision, Rounding};
+use crate::rounding::{Precision, Rounding, two_sum_error};
 
 /// A model prepared for one arithmetic.
 pub struct Network<'a> {
@@ -59,12 +59,11 @@ impl<'a> Network<'a> {
                     None => attended.extend(plain(tokens, d, Some(asked))),
                 }
             }
-            let outputs = match feed_forward {
-                Some(part) => part.run(attended, care),
-                None => {
-                    let outer = layer.attention.as_ref().map_or(&[][..], |a| &a.w_o);
-                    attended.into_iter().map(|t| passed(t.folded(outer))).collect()
-                }
+            let outputs = if let Some(part) = feed_forward {
+                part.run(attended, care)
+            } else {
+                let outer = layer.attention.as_ref().map_or(&[][..], |a| &a.w_o);
+                attended.into_iter().map(|t| passed(t.folded(outer))).collect()
             };
             if last {
                 return outputs;
@@ -122,13 +121,6 @@ impl<'a> Network<'a> {
         }
         tokens
     }
-}
-
-/// |x + p - fl(x + p)|, exactly (Knuth).
-fn two_sum_error(x: f64, p: f64) -> f64 {
-    let sum = x + p;
-    let back = sum - x;
-    ((x - (sum - back)) + (p - back)).abs()
 }
 
 /// Tokens as the feed-forward layer reads them, without attention.

@@ -235,16 +235,24 @@ impl Failure {
         match self {
             Self::Label { winner, score, wanted: own, error } => {
                 let name = labels.map_or("", |l| l[*winner].as_str());
-                match own {
-                    Some(own) => format!(
-                        "wanted {wanted:?} scores {own}, but {name:?} scores {score} (their difference is certain to {error:.3e})"
-                    ),
-                    None => format!("wanted {wanted:?} is no label of the model; {name:?} scores {score}"),
-                }
+                let score = number(*score);
+                let Some(own) = own else {
+                    return format!("wanted {wanted:?} is no label of the model; {name:?} scores {score}");
+                };
+                let own = number(*own);
+                format!(
+                    "wanted {wanted:?} scores {own}, but {name:?} scores {score} (difference certain to {error:.3e})"
+                )
             }
             Self::Far { coordinate, output, wanted, error } => {
+                let (output, wanted) = (number(*output), number(*wanted));
                 format!("coordinate {coordinate} is {output} (certain to {error:.3e}), wanted {wanted}")
             }
         }
     }
+}
+
+/// A number with all its digits, in few characters.
+fn number(x: f64) -> String {
+    if x == 0.0 || (1e-4..1e9).contains(&x.abs()) { format!("{x}") } else { format!("{x:e}") }
 }

@@ -22,9 +22,11 @@ fn main() -> ExitCode {
             "--first" => set(&mut options.first),
             "--ignore-certificate" => set(&mut options.ignore_certificate),
             "--json" => set(&mut json),
-            "-" => places.push(argument.clone()) == (),
-            _ if argument.starts_with('-') => false,
-            _ => places.push(argument.clone()) == (),
+            name if name.starts_with('-') && name != "-" => false,
+            _ => {
+                places.push(argument.clone());
+                true
+            }
         };
         if !known {
             eprintln!("{argument}: unknown, or its value is\n{USAGE}");

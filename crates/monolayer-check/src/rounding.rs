@@ -42,7 +42,7 @@ pub struct Rounding {
     pub bits: i32,
     /// The least exponent of a bit that both hold.
     pub least: i32,
-    /// What one product may lose to underflow.
+    /// What one product may lose to underflow, from above: normal numbers, because subnormal ones are slow.
     pub tiny: f64,
     /// Relative error of exp.
     pub exp_relative: f64,
@@ -63,7 +63,7 @@ impl Rounding {
             unit: UNIT,
             bits: 53,
             least: -1074,
-            tiny: 2.0 * f64::from_bits(1),
+            tiny: f64::MIN_POSITIVE,
             exp_relative: 2.0 * UNIT,
             exp_absolute: f64::MIN_POSITIVE,
             largest: f64::MAX / 4.0,
@@ -128,6 +128,13 @@ pub fn power_of_two(exponent: i32) -> f64 {
         -1022..1024 => f64::from_bits(((exponent + 1023) as u64) << 52),
         1024.. => f64::INFINITY,
     }
+}
+
+/// |x + y - fl(x + y)|, exactly (Knuth).
+pub fn two_sum_error(x: f64, y: f64) -> f64 {
+    let sum = x + y;
+    let back = sum - x;
+    ((x - (sum - back)) + (y - back)).abs()
 }
 
 #[cfg(test)]

@@ -141,7 +141,7 @@ fn fill(
             Some(Decision::Right(_)) => "holds".to_owned(),
             Some(Decision::Wrong(failure)) => failure.shown(labels, &wanted(dataset, t)),
             Some(Decision::Open(margin, error)) => {
-                format!("margin {margin:.6e}, error bound {error:.6e}: {}", advice(report, *margin))
+                format!("margin {margin:.6e}, error bound {error:.6e}: {}", advice(report, *margin, *error))
             }
         };
         let (list, count) = match decision {
@@ -170,12 +170,13 @@ fn fill(
 }
 
 /// What precision would decide an open token.
-fn advice(report: &Report, margin: f64) -> &'static str {
+fn advice(report: &Report, margin: f64, error: f64) -> &'static str {
     match report.precision.as_str() {
+        "real" => "more bits may decide it",
+        _ if error.is_infinite() => "a sum may overflow; real arithmetic may decide it",
         _ if margin == 0.0 => "a tie to the last bit; real arithmetic may decide it",
         "f32" => "f64 or real arithmetic may decide it",
-        "f64" => "real arithmetic may decide it",
-        _ => "more bits may decide it",
+        _ => "real arithmetic may decide it",
     }
 }
 

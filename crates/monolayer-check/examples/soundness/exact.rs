@@ -45,10 +45,7 @@ fn attend(a: &Attention, tokens: &[Vec<Real>], i: usize) -> Vec<Real> {
         let top = scores.iter().cloned().reduce(|a, b| if b > a { b } else { a }).expect("some token is visible");
         let weights: Vec<Real> = scores
             .iter()
-            .map(|score| match a.hard {
-                true => real(f64::from(u8::from(*score == top))),
-                false => (score - &top).exp(),
-            })
+            .map(|score| if a.hard { real(f64::from(u8::from(*score == top))) } else { (score - &top).exp() })
             .collect();
         let total = weights.iter().fold(real(0.0), |sum, w| sum + w);
         for s in 0..a.size {

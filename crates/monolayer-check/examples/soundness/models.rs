@@ -16,8 +16,8 @@ pub struct Case {
 /// A random dataset of words.
 fn dataset(random: &mut Random, words: usize, labels: usize) -> Dataset {
     let (mut ids, mut offsets) = (vec![], vec![0]);
-    for _ in 0..1 + random.below(6) {
-        for _ in 0..1 + random.below(5) {
+    for _ in 0..=random.below(6) {
+        for _ in 0..=random.below(5) {
             ids.push(random.below(words) as u32);
         }
         offsets.push(ids.len());

@@ -1,6 +1,6 @@
 //! A small generator of random numbers, so that a seed means the same everywhere.
 
-/// SplitMix64.
+/// `SplitMix64`.
 pub struct Random(pub u64);
 
 impl Random {

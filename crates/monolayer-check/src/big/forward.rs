@@ -20,18 +20,23 @@ type Vector = Vec<Interval>;
 impl Exact<'_> {
     /// The output at one position of a sequence of tokens (embedding rows or vectors, before positions are added).
     pub fn run(&self, rows: &[&[f64]], position: usize) -> Vector {
-        let stop = self.model.layers.len();
-        self.layers(self.input(rows), &[position], stop, true).swap_remove(0)
-    }
-
-    /// What comes out of the attention of one layer (before its feed-forward part), at all positions.
-    pub fn attended(&self, rows: &[&[f64]], layer: usize) -> Vec<Vector> {
-        let all: Vec<usize> = (0..rows.len()).collect();
-        let tokens = self.layers(self.input(rows), &all, layer, false);
-        match &self.model.layers[layer].attention {
-            Some(a) => all.iter().map(|&i| self.attend(a, &tokens, i)).collect(),
-            None => tokens,
+        let mut tokens = self.input(rows);
+        let all: Vec<usize> = (0..tokens.len()).collect();
+        for (at, layer) in self.model.layers.iter().enumerate() {
+            // In the last layer only the asked position matters.
+            let last = at + 1 == self.model.layers.len();
+            let units = if last { self.last_units.as_deref() } else { None };
+            let step = |&i: &usize| {
+                let h = layer.attention.as_ref().map_or_else(|| tokens[i].clone(), |a| self.attend(a, &tokens, i));
+                layer.feed_forward.as_ref().map_or(h.clone(), |part| self.feed_forward(part, &h, units))
+            };
+            if last {
+                return step(&position);
+            }
+            let next = all.iter().map(step).collect();
+            tokens = next;
         }
+        tokens.swap_remove(position)
     }
 
     fn input(&self, rows: &[&[f64]]) -> Vec<Vector> {
@@ -46,25 +51,6 @@ impl Exact<'_> {
             tokens = tokens.iter().map(|t| self.feed_forward(part, t, None)).collect();
         }
         tokens
-    }
-
-    /// Runs the layers before `stop`; in the last layer of the model only the asked positions matter.
-    fn layers(&self, mut tokens: Vec<Vector>, asked: &[usize], stop: usize, whole: bool) -> Vec<Vector> {
-        let all: Vec<usize> = (0..tokens.len()).collect();
-        for (at, layer) in self.model.layers[..stop].iter().enumerate() {
-            let last = whole && at + 1 == stop;
-            let units = if last { self.last_units.as_deref() } else { None };
-            let step = |&i: &usize| {
-                let h = layer.attention.as_ref().map_or_else(|| tokens[i].clone(), |a| self.attend(a, &tokens, i));
-                layer.feed_forward.as_ref().map_or(h.clone(), |part| self.feed_forward(part, &h, units))
-            };
-            let next = if last { asked.iter().map(step).collect() } else { all.iter().map(step).collect() };
-            tokens = next;
-            if last {
-                return tokens;
-            }
-        }
-        asked.iter().map(|&i| tokens[i].clone()).collect()
     }
 
     /// Sum over c of `w_c` `x_c` + bias.

@@ -1,5 +1,7 @@
 //! Big floats m 2^e, and intervals of them, rounded outward to a number of bits.
 
+#![allow(clippy::return_self_not_must_use)]
+
 use std::cmp::Ordering;
 
 use dashu_base::{BitTest, Signed};
@@ -247,7 +249,7 @@ fn exp(x: &Big, bits: usize) -> Interval {
             Interval { lo: Big::new(1, 1 << FAR), hi: huge }
         };
     }
-    let halvings = (x.top() + 8).max(0);
+    let halvings = (x.top() + 8 + bits.isqrt() as i64).max(0);
     let work = bits + halvings as usize + 32;
     let y = Interval::point(x.scaled(-halvings));
     let (mut sum, mut term) = (Interval::point(Big::new(1, 0)), Interval::point(Big::new(1, 0)));

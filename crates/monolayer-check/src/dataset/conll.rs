@@ -1,4 +1,4 @@
-//! CoNLL columns: the token first, its label last, a blank line between sequences.
+//! `CoNLL` columns: the token first, its label last, a blank line between sequences.
 
 use super::{Alphabet, Dataset, Labels, Names};
 use crate::error::{Error, Result};
