@@ -9,7 +9,7 @@ use crate::dot::Care;
 use crate::error::{Error, Result};
 use crate::feed_forward::Output;
 use crate::forward::{Network, Query, Rows};
-use crate::model::Model;
+use crate::model::{Dtype, Model};
 use crate::plan::{self, Asked, Block};
 use crate::rounding::{Precision, Rounding};
 
@@ -52,7 +52,7 @@ impl Pass<'_> {
     /// Decides every token.
     pub fn run(&self) -> Result<Outcome> {
         let rounded;
-        let model = if self.precision == Precision::F32 {
+        let model = if self.precision == Precision::F32 && self.model.dtype != Dtype::F32 {
             rounded = self.model.clone().rounded_to_f32()?;
             &rounded
         } else {

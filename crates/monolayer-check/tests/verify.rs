@@ -61,7 +61,7 @@ fn first_stops_early() {
     // Enough different sequences for many blocks; the wrong label is in the first.
     let mut data = "a X\nb X\n\n".to_owned();
     for (a, b) in (1..60).flat_map(|a| (1..60).map(move |b| (a, b))).filter(|(a, b)| a != b) {
-        data += &format!("{}{}\n", "a X\n".repeat(a), "b Y\n".repeat(b));
+        data += &("a X\n".repeat(a) + &"b Y\n".repeat(b) + "\n");
     }
     let count = |report: &Report| (report.verdict, report.refuted, report.unknown);
     let report = check(&Files::honest(), &data, &Options { first: true, ..Options::default() });

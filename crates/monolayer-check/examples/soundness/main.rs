@@ -20,7 +20,7 @@ fn main() {
     let (models, seed) = (value("--models", 1000), value("--seed", 1));
     let mut failed = false;
     for precision in [Precision::F32, Precision::F64, Precision::Real] {
-        let tally = run::run(precision, models, seed);
+        let tally = run::run(precision, precision, models, seed);
         println!(
             "{:>4}: {models} models: {} verified, {} refuted, {} unknown; {} exceptions; {} of {} tokens with a margin over \
              four textbook bounds unknown",

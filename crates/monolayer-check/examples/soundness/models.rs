@@ -53,12 +53,13 @@ pub fn case(random: &mut Random) -> Case {
     let (words, labels) = (2 + random.below(4), 2 + random.below(3));
     let mut dataset = dataset(random, words, labels);
     let dtype = if random.once_in(2) { Dtype::F32 } else { Dtype::F64 };
-    let (kind, mut model) = match random.below(3) {
+    let (kind, mut model) = match random.below(4) {
         0 => ("random", random_model(random, words, labels, dtype, false)),
         1 => ("random deep", random_model(random, words, labels, dtype, true)),
-        _ => ("compiled", compiled(random, &dataset, words, labels, dtype)),
+        2 => ("compiled", compiled(random, &dataset, words, labels, dtype)),
+        _ => ("gated", gated(random, &dataset, words, labels, dtype)),
     };
-    if kind != "compiled" {
+    if kind.starts_with("random") {
         // Labels that the model itself gives, up to a few: otherwise nearly everything is refuted.
         let own = crate::exact::labels(&model, &dataset);
         if let Labels::Classes(classes, _) = &mut dataset.labels {
@@ -220,5 +221,71 @@ fn compiled(random: &mut Random, dataset: &Dataset, words: usize, labels: usize,
         }
     }
     model.layers[0].feed_forward = if part.hidden > 0 { Some(part) } else { None };
+    model
+}
+
+/// Token-gated hinges: words and places have codes of +1 and -1, v lies on a dyadic grid, and every unit fires for one
+/// (word, place) only, so that gates and projections are exact and only the softmax and the readout round.
+fn gated(random: &mut Random, dataset: &Dataset, words: usize, labels: usize, dtype: Dtype) -> Model {
+    let (code, places) = (5, 5);
+    let (reader, d) = (2 * code, 2 * code + 1 + labels);
+    let codes = |random: &mut Random, n: usize, first: usize| -> Vec<f64> {
+        let start = random.below(32);
+        let bit = |i: usize, c: usize| if (((start + 7 * i) % 32) >> c) & 1 == 0 { -1.0 } else { 1.0 };
+        let entry = |i: usize, c: usize| if (first..first + code).contains(&c) { bit(i, c - first) } else { 0.0 };
+        (0..n).flat_map(|i| (0..d).map(move |c| (i, c))).map(|(i, c)| entry(i, c)).collect()
+    };
+    let dyadic = |random: &mut Random| -> Vec<f64> {
+        (0..d).map(|c| if c < reader { (random.signed() * 32.0).round() / 64.0 } else { 0.0 }).collect()
+    };
+    let v = dyadic(random);
+    let w_o = (0..d).map(|c| f64::from(u8::from(c == reader))).collect();
+    let attention =
+        Attention { hard: false, causal: false, heads: 1, size: 1, w_q: dyadic(random), w_k: v.clone(), w_v: v, w_o };
+    let (word_codes, place_codes) = (codes(random, words, 0), codes(random, places, code));
+    let mut model = Model {
+        d,
+        dtype,
+        max_length: Some(places),
+        embedding: Some(embedding(words, word_codes.clone())),
+        positions: Some(place_codes.clone()),
+        pre_feed_forward: None,
+        layers: vec![Layer { attention: Some(attention), feed_forward: None }],
+        head: Some(Head {
+            labels: (0..labels).map(|i| format!("L{i}")).collect(),
+            weight: (0..labels * d).map(|i| f64::from(u8::from(i % d == reader + 1 + i / d))).collect(),
+            bias: vec![0.0; labels],
+        }),
+    };
+    let Labels::Classes(classes, _) = &dataset.labels else { unreachable!() };
+    let ids = crate::exact::outputs(&model, dataset);
+    let mut groups: std::collections::BTreeMap<(usize, usize), Vec<(f64, usize)>> = std::collections::BTreeMap::new();
+    for (t, output) in ids.iter().enumerate() {
+        let key = (dataset.ids[t] as usize, dataset.locate(t).1);
+        groups.entry(key).or_default().push((output[reader], classes[t] as usize));
+    }
+    let mut part = FeedForward { hidden: 0, w1: vec![], b1: vec![], w2: vec![], b2: vec![0.0; d] };
+    for ((word, place), mut contexts) in groups {
+        contexts.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let gate: Vec<f64> = (0..d).map(|c| word_codes[word * d + c] + place_codes[place * d + c]).collect();
+        let mut add = |scale: f64, read: f64, bias: f64, change: &[(usize, f64)]| {
+            part.hidden += 1;
+            part.w1.extend(gate.iter().enumerate().map(|(c, g)| if c == reader { read } else { scale * g }));
+            part.b1.push(narrow(bias, dtype));
+            let row =
+                |c: usize| change.iter().filter(|(l, _)| c == reader + 1 + l).map(|(_, x)| narrow(*x, dtype)).sum();
+            part.w2.extend((0..d).map(row).collect::<Vec<f64>>());
+        };
+        let whole = (2 * code) as f64;
+        add(1.0, 0.0, 1.0 - whole, &[(contexts[0].1, 1.0)]);
+        for pair in contexts.windows(2).filter(|pair| pair[0].1 != pair[1].1 && pair[1].0 > pair[0].0) {
+            let gap = pair[1].0 - pair[0].0;
+            for (edge, sign) in [(pair[0].0 + 0.3 * gap, 1.0), (pair[1].0 - 0.3 * gap, -1.0)] {
+                let slope = sign / (0.4 * gap);
+                add(4.0, 1.0, -4.0 * whole - edge, &[(pair[1].1, slope), (pair[0].1, -slope)]);
+            }
+        }
+    }
+    model.layers[0].feed_forward = Some(part);
     model
 }

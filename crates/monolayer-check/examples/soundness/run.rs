@@ -40,21 +40,28 @@ impl Tally {
     }
 }
 
-/// Runs that many models through the checker in one arithmetic.
-pub fn run(precision: Precision, models: u64, seed: u64) -> Tally {
+/// Runs that many models through the checker in one arithmetic, and compares with programs in another (which is the same,
+/// but for a test that the comparison can fail).
+pub fn run(precision: Precision, programs: Precision, models: u64, seed: u64) -> Tally {
     let one = |i: u64| {
         let mut tally = Tally::default();
         let mut random = Random(seed.wrapping_mul(1_000_003).wrapping_add(i));
         let case = models::case(&mut random);
-        check(&case, precision, &mut random, &mut tally, i);
+        check(&case, (precision, programs), &mut random, &mut tally, i);
         tally
     };
     (0..models).into_par_iter().map(one).reduce(Tally::default, Tally::plus)
 }
 
-fn check(case: &Case, precision: Precision, random: &mut Random, tally: &mut Tally, number: u64) {
+fn check(
+    case: &Case,
+    (precision, programs): (Precision, Precision),
+    random: &mut Random,
+    tally: &mut Tally,
+    number: u64,
+) {
     let rounded = case.model.clone().rounded_to_f32().expect("small numbers");
-    let model = if precision == Precision::F32 { &rounded } else { &case.model };
+    let model = if programs == Precision::F32 { &rounded } else { &case.model };
     let dataset = &case.dataset;
     let skip = vec![false; dataset.tokens()];
     let pass = Pass {
@@ -75,7 +82,7 @@ fn check(case: &Case, precision: Precision, random: &mut Random, tally: &mut Tal
         let scores: Vec<_> = exact::sequence(model, ids).iter().map(|output| exact::scores(model, output)).collect();
         let mut seen: Vec<Vec<usize>> = scores.iter().map(|s| vec![exact::arg_max(s)]).collect();
         for _ in 0..20 {
-            let labels = match precision {
+            let labels = match programs {
                 Precision::F32 => Program { random, zero: 0.0_f32 }.labels(model, ids),
                 Precision::F64 => Program { random, zero: 0.0_f64 }.labels(model, ids),
                 Precision::Real => break,
