@@ -1,4 +1,4 @@
-//! The checker and tools/second_opinion.py (mpmath intervals) agree, token by token, in real arithmetic.
+//! The checker and `tools/second_opinion.py` (mpmath intervals) agree, token by token, in real arithmetic.
 //!
 //! Needs a Python with mpmath: `MONOLAYER_PYTHON` names it, else `python3` is tried.
 
