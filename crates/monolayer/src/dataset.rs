@@ -1,8 +1,18 @@
 //! A dataset: ragged sequences of tokens (words or vectors), with a label per token (a class or a vector).
 
+mod arrays;
+mod conll;
+mod ids;
+mod json_lines;
+mod lines;
+mod open;
+mod task;
+
 use std::collections::HashMap;
 use std::ops::Range;
 
+pub use self::open::Format;
+pub use self::task::Task;
 use crate::error::Place;
 
 /// Sequences of tokens with a label per token.
@@ -22,6 +32,8 @@ pub struct Dataset {
     pub lines: Vec<u32>,
     /// What a person should know about how the file was read.
     pub warnings: Vec<String>,
+    /// The BLAKE3 hash, in hexadecimal, of the file's bytes, or of the task's text.
+    pub hash: String,
 }
 
 /// The tokens of a dataset.
@@ -133,6 +145,22 @@ impl Dataset {
     /// The length of the longest sequence.
     pub fn longest(&self) -> usize {
         self.ranges().map(|r| r.len()).max().unwrap_or(0)
+    }
+
+    /// The word of token `t`, if tokens are words.
+    pub fn word(&self, t: usize) -> Option<&str> {
+        match &self.tokens {
+            Tokens::Words { ids, vocabulary } => Some(vocabulary.name(ids[t])),
+            Tokens::Vectors { .. } => None,
+        }
+    }
+
+    /// The name of the label of token `t`, if labels are classes.
+    pub fn label(&self, t: usize) -> Option<&str> {
+        match &self.labels {
+            Labels::Classes { ids, names } => Some(names.name(ids[t])),
+            Labels::None | Labels::Vectors { .. } => None,
+        }
     }
 
     /// Where token `t` stands in its file.

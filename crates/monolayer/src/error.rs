@@ -21,7 +21,7 @@ pub enum Error {
     #[error("{place}: {what}; {help}")]
     Data {
         /// Where in the dataset.
-        place: Place,
+        place: Box<Place>,
         /// What is wrong there.
         what: String,
         /// What to do about it.
@@ -55,7 +55,7 @@ impl Error {
 
     /// A dataset that cannot be read.
     pub fn data(place: Place, what: impl Into<String>, help: impl Into<String>) -> Self {
-        Self::Data { place, what: what.into(), help: help.into() }
+        Self::Data { place: Box::new(place), what: what.into(), help: help.into() }
     }
 
     /// A model directory that cannot be read or does not make sense.
@@ -91,6 +91,13 @@ pub struct Place {
     pub sequence: Option<usize>,
     /// The token in that sequence.
     pub token: Option<usize>,
+}
+
+impl Place {
+    /// A whole file.
+    pub fn file(name: impl Into<String>) -> Self {
+        Self { file: name.into(), ..Self::default() }
+    }
 }
 
 impl fmt::Display for Place {

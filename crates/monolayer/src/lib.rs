@@ -5,8 +5,32 @@
 //! The paper writes a sequence as a `d x n` matrix with one token per column; here tokens are rows, so a sequence is
 //! row-major `[n, d]` and every formula appears transposed.
 
+pub mod arithmetic;
+pub mod attention;
+pub mod bench;
+pub mod boltzmann;
+pub mod certificate;
+pub mod context;
+pub mod context_map;
 pub mod dataset;
+pub mod embedding;
 pub mod error;
+pub mod feed_forward;
+pub mod forward;
+pub mod kernels;
+pub mod lemmas;
+pub mod matrix;
+pub mod memorize;
+pub mod model;
+pub mod model_file;
+pub mod position;
+pub mod rank;
+pub mod search;
+pub mod separation;
+pub mod token_vectors;
+pub mod transformer;
 
 pub use dataset::Dataset;
 pub use error::{Error, Place, Result};
+pub use matrix::Matrix;
+pub use model::{AnyModel, Model};

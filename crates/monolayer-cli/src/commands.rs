@@ -1,0 +1,134 @@
+//! The commands: one file each.
+
+mod bench;
+mod data;
+mod demo;
+mod inspect;
+mod memorize;
+mod predict;
+
+use std::str::FromStr;
+
+use anyhow::Result;
+use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
+use monolayer::attention::Mask;
+use monolayer::dataset::Format;
+use monolayer::{Dataset, Error};
+
+/// Compile a dataset into a Transformer with ONE rank-1 self-attention layer, and prove that it works.
+///
+/// A command ends with 0 when it is done and it holds, 1 when it was refuted, is undecided or falls short, 2 when it could
+/// not run.
+#[derive(Parser)]
+#[command(name = "monolayer", version, max_term_width = 110, after_help = "Start with: monolayer demo")]
+pub struct Cli {
+    #[command(flatten)]
+    pub shared: Shared,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Options of every command.
+#[derive(clap::Args)]
+pub struct Shared {
+    /// Print one JSON object to stdout
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// No warnings and no progress
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    /// Say more
+    #[arg(short, long, global = true)]
+    pub verbose: bool,
+    /// How many threads to use (default: all cores); the result does not depend on it
+    #[arg(long, global = true, value_name = "N")]
+    pub threads: Option<usize>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Data(data::Args),
+    Memorize(memorize::Args),
+    Predict(predict::Args),
+    Inspect(inspect::Args),
+    Demo(demo::Args),
+    Bench(bench::Args),
+    /// Print completions for a shell
+    #[command(
+        after_help = "Example: monolayer completions bash > ~/.local/share/bash-completion/completions/monolayer"
+    )]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// What a command found: for machines, for people, and whether it holds.
+pub struct Outcome {
+    pub json: serde_json::Value,
+    pub text: String,
+    pub holds: bool,
+}
+
+impl Outcome {
+    fn done(json: serde_json::Value, text: String) -> Self {
+        Self { json, text, holds: true }
+    }
+}
+
+pub fn run(cli: &Cli) -> Result<Outcome> {
+    match &cli.command {
+        Command::Data(args) => data::run(args, &cli.shared),
+        Command::Memorize(args) => memorize::run(args, &cli.shared),
+        Command::Predict(args) => predict::run(args, &cli.shared),
+        Command::Inspect(args) => inspect::run(args),
+        Command::Demo(args) => demo::run(args, &cli.shared),
+        Command::Bench(args) => bench::run(args),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "monolayer", &mut script);
+            let script = String::from_utf8(script)?;
+            Ok(Outcome::done(serde_json::json!({ "script": script }), script))
+        }
+    }
+}
+
+/// A dataset on the command line.
+#[derive(clap::Args)]
+pub struct DataArgs {
+    /// The dataset: a CoNLL file, .jsonl, .safetensors, task:NAME:alphabet=K,length=L, or - for standard input
+    #[arg(value_name = "DATA")]
+    data: String,
+    /// The kind of file, where its ending does not tell: conll, jsonl, safetensors
+    #[arg(long, value_name = "KIND", value_parser = Format::from_str)]
+    format: Option<Format>,
+}
+
+impl DataArgs {
+    /// Reads the dataset and passes its warnings on.
+    fn open(&self, shared: &Shared) -> Result<Dataset, Error> {
+        let data = Dataset::open_as(&self.data, self.format)?;
+        if !shared.quiet {
+            data.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+        }
+        Ok(data)
+    }
+}
+
+/// Which tokens a query sees.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum MaskArg {
+    /// All of its sequence
+    None,
+    /// Itself and those before it
+    Causal,
+}
+
+impl From<MaskArg> for Mask {
+    fn from(mask: MaskArg) -> Self {
+        match mask {
+            MaskArg::None => Self::None,
+            MaskArg::Causal => Self::Causal,
+        }
+    }
+}

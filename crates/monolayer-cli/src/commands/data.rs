@@ -1,0 +1,187 @@
+//! `monolayer data`: what is in a dataset.
+
+use anyhow::Result;
+use monolayer::Dataset;
+use monolayer::context::{Agreement, Contexts, distinct_rows};
+use monolayer::dataset::{Labels, Tokens};
+use monolayer::embedding::Embedding;
+use monolayer::separation::{Separation, separation};
+use serde_json::{Value, json};
+
+use super::{DataArgs, MaskArg, Outcome, Shared};
+use crate::output::{count, percent, table};
+
+/// What is in a dataset: counts, contexts, conflicts, separatedness
+///
+/// A context is a token and the normalized multiset of the tokens it sees; with positions, tokens are (word, place). Tokens
+/// whose label differs from the majority of their context are impossible: no weights get them right.
+#[derive(clap::Args)]
+#[command(after_help = "Example: monolayer data train.conll --embedding sign:64")]
+pub struct Args {
+    #[command(flatten)]
+    data: DataArgs,
+    /// Which tokens a query sees
+    #[arg(long, value_enum, default_value = "none")]
+    mask: MaskArg,
+    /// Vectors for words, to measure their separation: sign:D, random:D or a file of words and numbers
+    #[arg(long, value_name = "CODES")]
+    embedding: Option<Embedding>,
+    /// The seed of the vectors for words
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+}
+
+/// A line of the report lists no more conflicts than this.
+const SHOWN: usize = 10;
+
+pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
+    let data = args.data.open(shared)?;
+    let ids = data.token_ids();
+    let labels = data.label_ids();
+    let contexts = |positions| Contexts::new(&ids, &data.offsets, args.mask.into(), positions);
+    let (with, without) = (contexts(true), contexts(false));
+    let agree = |contexts: &Contexts| labels.as_ref().map(|labels| contexts.agree(labels));
+    let (agree_with, agree_without) = (agree(&with), agree(&without));
+    let agree_words = agree(&Contexts::of_words(&ids));
+    let possible = |a: &Option<Agreement>| a.as_ref().map(|a| data.tokens() - a.impossible.len());
+    let vocabulary = ids.iter().max().map_or(0, |&m| m as usize + 1);
+    let separation = measure(&data, args)?;
+
+    let mut json = json!({
+        "data": data.name,
+        "hash": data.hash,
+        "sequences": data.sequences(),
+        "tokens": data.tokens(),
+        "vocabulary": vocabulary,
+        "labels": label_count(&data),
+        "longest": data.longest(),
+        "contexts_with_positions": with.count,
+        "contexts_without_positions": without.count,
+        "possible_with_positions": possible(&agree_with),
+        "possible_without_positions": possible(&agree_without),
+        "word_majority": possible(&agree_words).map(|p| p as f64 / data.tokens() as f64),
+        "conflicts_with_positions": agree_with.as_ref().map(|a| conflicts(&data, &with, a)),
+        "conflicts_without_positions": agree_without.as_ref().map(|a| conflicts(&data, &without, a)),
+        "warnings": data.warnings,
+    });
+    if let Some(s) = separation {
+        json["r_min"] = s.r_min.into();
+        json["r_max"] = s.r_max.into();
+        // One vector alone is separated from nothing: infinity, which JSON writes as null.
+        json["epsilon"] = s.epsilon.into();
+    }
+
+    let number = |name: &str, n: usize, note: String| vec![name.to_owned(), count(n), note];
+    let mut rows = vec![
+        number("sequences", data.sequences(), format!("longest {}", count(data.longest()))),
+        number("tokens", data.tokens(), String::new()),
+        number("vocabulary", vocabulary, kind(&data).to_owned()),
+    ];
+    rows.extend(label_count(&data).map(|n| number("labels", n, shares(&data))));
+    rows.push(number("contexts without positions", without.count, String::new()));
+    rows.push(number("contexts with positions", with.count, String::new()));
+    let share = |name: &str, a: &Option<Agreement>| {
+        possible(a).map(|p| number(name, p, format!("{} of tokens", percent(p, data.tokens()))))
+    };
+    rows.extend(share("right by each word's majority", &agree_words));
+    rows.extend(share("possible without positions", &agree_without));
+    rows.extend(share("possible with positions", &agree_with));
+    if let Some(Separation { r_min, r_max, epsilon }) = separation {
+        for (name, x) in [("r_min", r_min), ("r_max", r_max), ("epsilon", epsilon)] {
+            rows.push(vec![name.to_owned(), format!("{x:.6}"), "Definition 1".to_owned()]);
+        }
+    }
+    let mut text = format!("{}\n{}", data.name, table(&rows, &[2]));
+    if let Some(agreement) = &agree_with {
+        text += &conflict_lines(&data, &with, agreement, args, shared);
+    }
+    Ok(Outcome::done(json, text))
+}
+
+fn kind(data: &Dataset) -> &'static str {
+    match data.tokens {
+        Tokens::Words { .. } => "different words",
+        Tokens::Vectors { .. } => "different vectors",
+    }
+}
+
+fn label_count(data: &Dataset) -> Option<usize> {
+    match &data.labels {
+        Labels::Classes { names, .. } => Some(names.len()),
+        _ => None,
+    }
+}
+
+/// The commonest labels with their shares.
+fn shares(data: &Dataset) -> String {
+    let Labels::Classes { ids, names } = &data.labels else { return String::new() };
+    let mut counts = vec![0; names.len()];
+    ids.iter().for_each(|&id| counts[id as usize] += 1);
+    let mut order: Vec<usize> = (0..names.len()).collect();
+    order.sort_by_key(|&i| std::cmp::Reverse(counts[i]));
+    let share =
+        |&i: &usize| format!("{} {:.1} %", names.name(i as u32), 100.0 * f64::from(counts[i]) / ids.len() as f64);
+    let shown: Vec<String> = order.iter().take(4).map(share).collect();
+    shown.join(", ") + if order.len() > 4 { ", ..." } else { "" }
+}
+
+/// Definition 1 of the token vectors, for vectors or words with an embedding.
+fn measure(data: &Dataset, args: &Args) -> Result<Option<Separation>> {
+    Ok(match (&data.tokens, &args.embedding) {
+        (Tokens::Vectors { d, data: vectors }, _) => {
+            let (_, first) = distinct_rows(*d, vectors);
+            let rows: Vec<f64> = first.iter().flat_map(|&i| &vectors[i * d..(i + 1) * d]).copied().collect();
+            Some(separation(*d, &rows))
+        }
+        (Tokens::Words { vocabulary, .. }, Some(embedding)) => {
+            let codes = embedding.codes(vocabulary, args.seed)?;
+            Some(separation(codes.cols, &codes.data))
+        }
+        (Tokens::Words { .. }, None) => None,
+    })
+}
+
+/// The impossible tokens: where they are, and what their context's majority says.
+fn conflicts(data: &Dataset, contexts: &Contexts, agreement: &Agreement) -> Value {
+    let conflict = |&t: &usize| {
+        let place = data.place(t);
+        json!({
+            "line": place.line,
+            "sequence": place.sequence,
+            "token": place.token,
+            "text": data.token_text(t),
+            "label": data.label_text(t),
+            "majority": majority(data, contexts, agreement, t),
+        })
+    };
+    agreement.impossible.iter().map(conflict).collect()
+}
+
+/// The majority label of the context of token `t`.
+fn majority(data: &Dataset, contexts: &Contexts, agreement: &Agreement, t: usize) -> String {
+    data.label_name(agreement.label[contexts.of_token[t] as usize])
+}
+
+fn conflict_lines(data: &Dataset, contexts: &Contexts, agreement: &Agreement, args: &Args, shared: &Shared) -> String {
+    let impossible = &agreement.impossible;
+    let shown = if shared.verbose { impossible.len() } else { SHOWN };
+    let line = |&t: &usize| {
+        format!(
+            "  {}: {:?} is {}, but {} in most of the same contexts\n",
+            data.place(t),
+            data.token_text(t),
+            data.label_text(t),
+            majority(data, contexts, agreement, t),
+        )
+    };
+    let mut text = match impossible.len() {
+        0 => "no conflicts with positions\n".to_owned(),
+        1 => "1 conflict with positions: no weights get this token right\n".to_owned(),
+        n => format!("{} conflicts with positions: no weights get these tokens right\n", count(n)),
+    };
+    text.extend(impossible.iter().take(shown).map(line));
+    if impossible.len() > shown {
+        text += &format!("  and {} more (-v shows all)\n", count(impossible.len() - shown));
+    }
+    text + &format!("next: monolayer predict MODEL {}\n", args.data.data)
+}

@@ -1,0 +1,192 @@
+//! `monolayer memorize`: a dataset into the weights of one rank-1 layer.
+
+use std::path::PathBuf;
+use std::str::FromStr as _;
+use std::time::Instant;
+
+use anyhow::Result;
+use clap::ValueEnum;
+use monolayer::certificate::Claim;
+use monolayer::embedding::Embedding;
+use monolayer::memorize::{Compiled, Memorizer, Precision};
+use monolayer::position::Positions;
+use monolayer::{Dataset, model_file, with_model};
+use serde_json::{Value, json};
+
+use super::{DataArgs, MaskArg, Outcome, Shared};
+use crate::output::{Progress, count, percent, table};
+
+/// Compile a dataset into one rank-1 attention layer and one feed-forward block, without training
+///
+/// Every token that can be right is right; tokens that contradict their context are named, and their context's majority is
+/// memorized. The model directory holds a certificate that `monolayer verify` checks.
+#[derive(clap::Args)]
+#[command(after_help = "Example: monolayer memorize train.conll --out model")]
+pub struct Args {
+    #[command(flatten)]
+    data: DataArgs,
+    /// The model directory to write
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Vectors for words: sign:D, random:D, a file of words and numbers (all fixed before any label is looked at), or free:
+    /// the compiler may put labels into them
+    #[arg(long, value_name = "CODES", default_value = "sign:64")]
+    embedding: String,
+    /// Vectors for places: auto (where contexts conflict without), none, sign:D, random:D or a file
+    #[arg(long, value_name = "CODES", default_value = "auto")]
+    positions: Positions,
+    /// Which tokens a query sees
+    #[arg(long, value_enum, default_value = "none")]
+    mask: MaskArg,
+    /// The precision of the model; auto is f32 where every possible token is right in it
+    #[arg(long, value_enum, default_value = "auto")]
+    precision: PrecisionArg,
+    /// The seed of codes and search: same seed, same bytes
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// How many projections to try: more widen the smallest gap
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    candidates: usize,
+    /// Add a row for unknown words, which get the commonest label
+    #[arg(long)]
+    unknown: bool,
+    /// End with code 1 where tokens contradict their context
+    #[arg(long)]
+    strict: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum PrecisionArg {
+    Auto,
+    F32,
+    F64,
+}
+
+pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
+    let start = Instant::now();
+    let data = args.data.open(shared)?;
+    let free = args.embedding == "free";
+    let memorizer = Memorizer {
+        embedding: Embedding::from_str(if free { "sign:64" } else { &args.embedding })?,
+        free,
+        positions: args.positions.clone(),
+        mask: args.mask.into(),
+        seed: args.seed,
+        candidates: args.candidates,
+        precision: match args.precision {
+            PrecisionArg::Auto => Precision::Auto,
+            PrecisionArg::F32 => Precision::F32,
+            PrecisionArg::F64 => Precision::F64,
+        },
+        unknown: args.unknown,
+    };
+    let progress = Progress::new(shared, "searching", args.candidates);
+    let compiled = memorizer.compile(&data, &|tried, _gap| progress.add(tried))?;
+    drop(progress);
+    compiled.save(&args.out, &data)?;
+    let holds = compiled.right + compiled.impossible.len() == data.tokens()
+        && !(args.strict && !compiled.impossible.is_empty());
+    let seconds = start.elapsed().as_secs_f64();
+    Ok(Outcome { json: report(&data, &compiled, seconds), text: text(args, &data, &compiled, seconds), holds })
+}
+
+/// Tokens proved right in an arithmetic, and the smallest margin over its error.
+fn certified(compiled: &Compiled, wanted: &str) -> Option<(usize, f64)> {
+    compiled.claims.iter().find_map(|claim| match claim {
+        Claim::Labels { arithmetic, right, smallest_margin_ratio, .. } if arithmetic == wanted => {
+            Some((*right, *smallest_margin_ratio))
+        }
+        _ => None,
+    })
+}
+
+fn report(data: &Dataset, compiled: &Compiled, seconds: f64) -> Value {
+    let config = with_model!(&compiled.model, m => model_file::config(m));
+    let (parameters, nonzero) = with_model!(&compiled.model, m => {
+        let tensors = model_file::tensors(m);
+        let nonzero = |t: &(String, Vec<usize>, Vec<_>)| t.2.iter().filter(|&&x| x != 0.0).count();
+        (tensors.iter().map(|t| t.2.len()).sum::<usize>(), tensors.iter().map(nonzero).sum::<usize>())
+    });
+    // 4 (s + d) + d (2 n N + d), with s = 1.
+    let (n, sequences, d) = (data.longest(), data.sequences(), config.d);
+    let conflict = |&t: &usize| {
+        let place = data.place(t);
+        json!({
+            "line": place.line,
+            "sequence": place.sequence,
+            "token": place.token,
+            "text": data.token_text(t),
+            "label": data.label_text(t),
+        })
+    };
+    let proved = certified(compiled, &config.dtype);
+    json!({
+        "tokens": data.tokens(),
+        "sequences": sequences,
+        "memorized": compiled.right,
+        "possible": data.tokens() - compiled.impossible.len(),
+        "conflicts": compiled.impossible.iter().map(conflict).collect::<Vec<_>>(),
+        "method": "gated",
+        "hidden": config.layers[0].hidden,
+        "units": { "words": compiled.units[0], "places": compiled.units[1], "contexts": compiled.units[2] },
+        "d": d,
+        "dtype": config.dtype,
+        "max_length": config.max_length,
+        "parameters": parameters,
+        "nonzero": nonzero,
+        "paper_parameters": 4 * (1 + d) + d * (2 * n * sequences + d),
+        "smallest_gap": compiled.gap,
+        "candidates": compiled.candidates,
+        "certified": proved.map(|(right, _)| right),
+        "certified_f64": certified(compiled, "f64").map(|(right, _)| right),
+        "smallest_margin_ratio": proved.map(|(_, ratio)| ratio),
+        "seconds": seconds,
+    })
+}
+
+fn text(args: &Args, data: &Dataset, compiled: &Compiled, seconds: f64) -> String {
+    let config = with_model!(&compiled.model, m => model_file::config(m));
+    let possible = data.tokens() - compiled.impossible.len();
+    let row = |name: &str, value: String, note: String| vec![name.to_owned(), value, note];
+    let [words, places, contexts] = compiled.units;
+    let mut rows = vec![
+        row(
+            "right",
+            count(compiled.right),
+            format!("of {} tokens, {} of them possible", count(data.tokens()), count(possible)),
+        ),
+        row(
+            "hidden units",
+            count(words + places + contexts),
+            format!("{} for words, {} for places, {} for contexts", count(words), count(places), count(contexts)),
+        ),
+        row(
+            "d",
+            config.d.to_string(),
+            format!(
+                "{}, {}",
+                config.dtype,
+                if config.max_length.is_some() { "with positions" } else { "no positions" }
+            ),
+        ),
+        row("smallest gap", format!("{:.1e}", compiled.gap), "of the ids' standard deviation".to_owned()),
+    ];
+    let mut precisions = vec![config.dtype.as_str(), "f64"];
+    precisions.dedup();
+    for precision in precisions {
+        if let Some((right, ratio)) = certified(compiled, precision) {
+            let note = format!(
+                "{} of the possible, any order of summation; smallest margin {ratio:.2} x error",
+                percent(right, possible)
+            );
+            rows.push(row(&format!("proved in {precision}"), count(right), note));
+        }
+    }
+    rows.push(row("seconds", format!("{seconds:.2}"), String::new()));
+    let mut text = table(&rows, &[2]);
+    for &t in compiled.impossible.iter().take(10) {
+        text += &format!("  {}: {:?} contradicts its context\n", data.place(t), data.token_text(t));
+    }
+    let out = args.out.display();
+    text + &format!("next: monolayer verify {out} {0}, or monolayer predict {out} {0}\n", args.data.data)
+}

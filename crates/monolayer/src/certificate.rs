@@ -1,0 +1,71 @@
+//! certificate.json: what was proved about a model. A separate program checks it and believes nothing of it.
+
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::dataset::Dataset;
+use crate::error::{Error, Result};
+
+/// The version of certificate.json.
+pub const FORMAT: &str = "monolayer-certificate/1";
+
+/// A claim about a model.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Claim {
+    /// So many tokens of the data get their label.
+    Labels {
+        /// `"f32"`, `"f64"` or `"real"`.
+        arithmetic: String,
+        /// How many tokens are proved right.
+        right: usize,
+        /// Possible tokens that are not proved: sequence and token, from 1.
+        undecided: Vec<(usize, usize)>,
+        /// The smallest margin of a label over its error bound.
+        smallest_margin_ratio: f64,
+    },
+    /// A matrix has this rank, exactly.
+    Rank {
+        /// The tensor.
+        tensor: String,
+        /// Its rank.
+        rank: usize,
+    },
+}
+
+/// Writes certificate.json beside the files of a model, which it names by their hashes.
+pub fn write(dir: &Path, data: &Dataset, impossible: usize, claims: &[Claim]) -> Result<()> {
+    let hash = |name: &str| -> Result<Value> {
+        let path = dir.join(name);
+        match std::fs::read(&path) {
+            Ok(bytes) => Ok(blake3::hash(&bytes).to_hex().as_str().into()),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Value::Null),
+            Err(e) => Err(Error::io(path, e)),
+        }
+    };
+    let certificate = json!({
+        "format": FORMAT,
+        "model": {
+            "config": hash("config.json")?,
+            "tensors": hash("model.safetensors")?,
+            "vocabulary": hash("vocabulary.json")?,
+        },
+        "data": {
+            "hash": data.hash,
+            "tokens": data.tokens(),
+            "sequences": data.sequences(),
+            "impossible": impossible,
+        },
+        "claims": claims,
+        "assumptions": {
+            "exp_ulp": crate::memorize::proof::EXP_ULP,
+            "softmax": "max subtracted, scores formed from projected keys and queries, plain IEEE arithmetic of the \
+                        claim's precision, any order of summation",
+        },
+    });
+    let path = dir.join("certificate.json");
+    let text = serde_json::to_string_pretty(&certificate).expect("plain data");
+    std::fs::write(&path, text + "\n").map_err(|e| Error::io(path, e))
+}

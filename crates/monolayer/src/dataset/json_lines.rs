@@ -1,0 +1,211 @@
+//! JSON lines: one sequence per line, `{"tokens": ["a", "b"], "labels": ["X", "Y"]}`.
+//!
+//! Tokens are words (strings) or vectors (lists of numbers), labels are classes (strings or integers) or outputs
+//! (vectors), the same over the whole file. `labels` stands on every line or on none. Blank lines are skipped.
+
+mod line;
+
+use std::io::Read;
+
+use self::line::Fields;
+use super::lines::Lines;
+use super::{Dataset, Labels, Tokens, Vocabulary};
+use crate::error::{Error, Place, Result};
+
+const SHAPE: &str = r#"write one object per line, like {"tokens": ["a", "b"], "labels": ["X", "Y"]}"#;
+
+/// Reads JSON lines; `name` is what errors call the file.
+pub(super) fn read(name: &str, reader: impl Read) -> Result<Dataset> {
+    let mut lines = Lines::new(name, reader);
+    let mut rows = Rows { offsets: vec![0], ..Rows::default() };
+    while let Some((number, line)) = lines.advance()? {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            continue;
+        }
+        rows.add(number, line).map_err(|fault| {
+            let place = Place {
+                file: name.to_owned(),
+                line: Some(number as usize),
+                column: fault.column,
+                sequence: Some(rows.offsets.len()),
+                token: fault.token,
+            };
+            Error::data(place, fault.what, fault.help)
+        })?;
+    }
+    rows.finish(name, lines.hash())
+}
+
+/// What is wrong with a line.
+#[derive(Default)]
+struct Fault {
+    column: Option<usize>,
+    token: Option<usize>,
+    what: String,
+    help: &'static str,
+}
+
+impl Fault {
+    fn new(what: impl Into<String>, help: &'static str) -> Self {
+        Self { what: what.into(), help, ..Self::default() }
+    }
+}
+
+/// What has been read so far.
+#[derive(Default)]
+struct Rows {
+    tokens: Values,
+    labels: Values,
+    offsets: Vec<usize>,
+    lines: Vec<u32>,
+}
+
+impl Rows {
+    fn add(&mut self, number: u32, line: &[u8]) -> std::result::Result<(), Fault> {
+        let text = std::str::from_utf8(line).map_err(|e| Fault {
+            column: Some(e.valid_up_to() + 1),
+            ..Fault::new("bytes that are not UTF-8", "JSON is UTF-8: convert the file")
+        })?;
+        let labels_before = self.labels.count;
+        let fields = line::parse(text, &mut self.tokens, &mut self.labels)?;
+        self.check(fields, self.labels.count - labels_before)?;
+        self.lines.resize(self.tokens.count, number);
+        self.offsets.push(self.tokens.count);
+        Ok(())
+    }
+
+    /// What can only be said of a line as a whole.
+    fn check(&self, fields: Fields, labels: usize) -> std::result::Result<(), Fault> {
+        let start = self.lines.len();
+        let tokens = self.tokens.count - start;
+        if !fields.tokens {
+            return Err(Fault::new("no field \"tokens\"", SHAPE));
+        }
+        if tokens == 0 {
+            return Err(Fault::new("a sequence without tokens", "leave the line out"));
+        }
+        if fields.labels && labels != tokens {
+            let count = |n: usize, noun| format!("{n} {noun}{}", if n == 1 { "" } else { "s" });
+            let what = format!("{} for {}", count(labels, "label"), count(tokens, "token"));
+            let token = Some(labels.min(tokens) + 1);
+            return Err(Fault { token, ..Fault::new(what, "give every token one label") });
+        }
+        // Labels of the lines before, of which there are none, or one per token.
+        let labeled_before = self.labels.count > labels;
+        if start > 0 && labeled_before != fields.labels {
+            let has = |labeled| if labeled { "labels" } else { "no labels" };
+            let what = format!("{} where line {} has {}", has(fields.labels), self.lines[0], has(labeled_before));
+            return Err(Fault::new(what, "give labels on every line or on none"));
+        }
+        match (&self.tokens.kind, &self.labels.kind) {
+            (Kind::Vectors { d, .. }, Kind::Vectors { d: outputs, .. }) if d != outputs => {
+                let what = format!("labels of dimension {outputs} for tokens of dimension {d}");
+                let help = "outputs have the dimension of the tokens; classes are strings or integers";
+                Err(Fault { token: Some(1), ..Fault::new(what, help) })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn finish(self, name: &str, hash: String) -> Result<Dataset> {
+        let tokens = match self.tokens.kind {
+            Kind::Unknown => {
+                return Err(Error::data(Place::file(name), "an empty file: it has no sequences", SHAPE));
+            }
+            Kind::Names { ids, names, .. } => Tokens::Words { ids, vocabulary: names },
+            Kind::Vectors { d, data } => Tokens::Vectors { d, data },
+        };
+        let labels = match self.labels.kind {
+            Kind::Unknown => Labels::None,
+            Kind::Names { ids, names, .. } => Labels::Classes { ids, names },
+            Kind::Vectors { d, data } => Labels::Vectors { d, data },
+        };
+        let (name, offsets, lines) = (name.to_owned(), self.offsets, self.lines);
+        Ok(Dataset { name, tokens, labels, offsets, lines, warnings: Vec::new(), hash })
+    }
+}
+
+/// All tokens, or all labels, of the lines read so far.
+#[derive(Default)]
+struct Values {
+    count: usize,
+    kind: Kind,
+}
+
+/// Their kind, which the first of them decides.
+#[derive(Default)]
+enum Kind {
+    #[default]
+    Unknown,
+    Names {
+        integers: bool,
+        ids: Vec<u32>,
+        names: Vocabulary,
+    },
+    Vectors {
+        d: usize,
+        data: Vec<f64>,
+    },
+}
+
+impl Kind {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Unknown => "nothing",
+            Self::Names { integers: false, .. } => "a string",
+            Self::Names { integers: true, .. } => "an integer",
+            Self::Vectors { .. } => "a vector",
+        }
+    }
+}
+
+fn mixed(new: &Kind, first: &Kind) -> Fault {
+    let what = format!("{} where the first of the file is {}", new.name(), first.name());
+    Fault::new(what, "use one kind of token, and one kind of label, in the whole file")
+}
+
+impl Values {
+    fn push_name(&mut self, name: &str, integer: bool) -> std::result::Result<(), Fault> {
+        let new = Kind::Names { integers: integer, ids: Vec::new(), names: Vocabulary::default() };
+        if let Kind::Unknown = self.kind {
+            self.kind = new;
+        } else if self.kind.name() != new.name() {
+            return Err(mixed(&new, &self.kind));
+        }
+        if let Kind::Names { ids, names, .. } = &mut self.kind {
+            ids.push(names.add(name));
+        }
+        self.count += 1;
+        Ok(())
+    }
+
+    /// Where the entries of a new vector go.
+    fn vector(&mut self) -> std::result::Result<&mut Vec<f64>, Fault> {
+        if let Kind::Unknown = self.kind {
+            self.kind = Kind::Vectors { d: 0, data: Vec::new() };
+        }
+        match &mut self.kind {
+            Kind::Vectors { data, .. } => Ok(data),
+            first => Err(mixed(&Kind::Vectors { d: 0, data: Vec::new() }, first)),
+        }
+    }
+
+    /// Ends a vector whose entries were pushed.
+    fn end_vector(&mut self, length: usize) -> std::result::Result<(), Fault> {
+        let Kind::Vectors { d, .. } = &mut self.kind else { unreachable!("`vector` made it so") };
+        if length == 0 {
+            return Err(Fault::new("a vector without entries", "give every vector at least one number"));
+        }
+        if self.count == 0 {
+            *d = length;
+        } else if *d != length {
+            let what = format!("a vector of length {length} where the first of the file has length {d}");
+            return Err(Fault::new(what, "give all vectors the same length"));
+        }
+        self.count += 1;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! One piecewise-linear curve per label along the ids of a token: on each run of equally labeled ids that label's curve is on
+//! top. A hinge per change of label is enough.
+//!
+//! Let the runs have labels `l_0, l_1, ..., l_m`, the first being the label that wins without any hinge, by `a`. Between runs
+//! j-1 and j the curves of their labels must cross, at the boundary b_j halfway between them. Hinges stand at t_0 just
+//! before b_1, and at t_j halfway between b_j and b_(j+1). At t_j label l_j is at height h_j and all others at 0, and in
+//! between everything is linear. The curves cross at b_j if `h_j / (t_j - b_j) = h_(j-1) / (b_j - t_(j-1)) = r_j`, and r_j
+//! is then the rate at which the winner gains on the loser away from the boundary.
+
+/// A run of ids with one label.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Run {
+    /// Their label.
+    pub label: u32,
+    /// The lowest id.
+    pub first: f64,
+    /// The highest id.
+    pub last: f64,
+}
+
+/// A hinge at `at`: to its right the label curves bend by these slopes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hinge {
+    /// Where it stands.
+    pub at: f64,
+    /// The change of slope of each label's curve it bends.
+    pub bends: Vec<(u32, f64)>,
+}
+
+/// The runs of ids, sorted, with their labels.
+pub fn runs(sorted: impl Iterator<Item = (f64, u32)>) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    for (id, label) in sorted {
+        match runs.last_mut() {
+            Some(run) if run.label == label => run.last = id,
+            _ => runs.push(Run { label, first: id, last: id }),
+        }
+    }
+    runs
+}
+
+/// Hinges that the runs need when `base` wins without any.
+pub fn cost(runs: &[Run], base: u32) -> usize {
+    let ends_with_base = runs[0].label == base || runs[runs.len() - 1].label == base;
+    runs.len() - usize::from(ends_with_base)
+}
+
+/// The hinges for runs from left to right, `base` winning by `a > 0` without any. `round` gives the nearest place that a hinge can
+/// stand at. `None` if such places are too far apart for these runs.
+pub fn hinges(runs: &[Run], base: u32, a: f64, round: impl Fn(f64) -> f64) -> Option<Vec<Hinge>> {
+    let gaps = runs.windows(2).map(|pair| pair[1].first - pair[0].last);
+    // With no boundary there is no smallest gap, and any will do.
+    let smallest = gaps.clone().fold(f64::INFINITY, f64::min);
+    let smallest = if smallest.is_finite() { smallest } else { 1.0 };
+    let mut labels: Vec<u32> = runs.iter().map(|run| run.label).collect();
+    let mut boundaries: Vec<f64> =
+        runs.windows(2).map(|pair| pair[0].last + (pair[1].first - pair[0].last) / 2.0).collect();
+    if labels[0] != base {
+        labels.insert(0, base);
+        boundaries.insert(0, runs[0].first - smallest / 2.0);
+    }
+    let last = *boundaries.last()?;
+    let mut places = vec![round(boundaries[0] - smallest / 4.0)];
+    places.extend(boundaries.windows(2).map(|pair| round(pair[0] + (pair[1] - pair[0]) / 2.0)));
+    places.push(2.0 * last - places[places.len() - 1]);
+    let ordered = (0..boundaries.len()).all(|j| places[j] < boundaries[j] && boundaries[j] < places[j + 1]);
+    if !ordered {
+        return None;
+    }
+
+    let mut height = a;
+    let mut slopes: Vec<(u32, f64)> = Vec::new();
+    let mut hinges = Vec::new();
+    for (j, &boundary) in boundaries.iter().enumerate() {
+        let (from, to) = (places[j], places[j + 1]);
+        let rate = height / (boundary - from);
+        let next = rate * (to - boundary);
+        let new = vec![(labels[j], -height / (to - from)), (labels[j + 1], next / (to - from))];
+        let mut bends: Vec<(u32, f64)> = slopes.iter().map(|&(label, slope)| (label, -slope)).collect();
+        for &(label, slope) in &new {
+            match bends.iter_mut().find(|(l, _)| *l == label) {
+                Some((_, bend)) => *bend += slope,
+                None => bends.push((label, slope)),
+            }
+        }
+        hinges.push(Hinge { at: from, bends });
+        (height, slopes) = (next, new);
+    }
+    Some(hinges)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// On every run its label is on top, by half the smallest gap times the rate at least.
+        #[test]
+        fn each_run_is_won_by_its_label(
+            ids in prop::collection::btree_set(0_i32..400, 2..30),
+            labels in prop::collection::vec(0_u32..4, 30),
+            base in 0_u32..4,
+            a in 0.25_f64..8.0,
+        ) {
+            let ids: Vec<(f64, u32)> = ids.into_iter().zip(labels).map(|(x, l)| (f64::from(x), l)).collect();
+            let runs = runs(ids.iter().copied());
+            let hinges = hinges(&runs, base, a, |x| x).unwrap();
+            prop_assert_eq!(hinges.len(), runs.len() - usize::from(runs[0].label == base));
+            for (x, label) in ids {
+                let mut scores = [0.0; 4];
+                scores[base as usize] = a;
+                for hinge in hinges.iter().filter(|h| h.at < x) {
+                    hinge.bends.iter().for_each(|&(l, bend)| scores[l as usize] += bend * (x - hinge.at));
+                }
+                for (other, &score) in scores.iter().enumerate() {
+                    prop_assert!(other as u32 == label || scores[label as usize] > score + a / 4.0, "{scores:?} {label}");
+                }
+            }
+        }
+    }
+}
