@@ -33,14 +33,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints what was found. Exit code 0 if it holds, 1 if not.
+/// Prints what was found, and ends with the code that says it.
 fn finish(cli: &Cli, outcome: &Outcome) -> ExitCode {
     let text = if cli.shared.json { format!("{}\n", outcome.json) } else { outcome.text.clone() };
     match std::io::stdout().write_all(text.as_bytes()).and_then(|()| std::io::stdout().flush()) {
         // A reader that closes the pipe early has seen what it wanted.
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => fail(false, &format!("stdout: {error}"), None),
-        _ if outcome.holds => ExitCode::SUCCESS,
-        _ => ExitCode::from(1),
+        _ => ExitCode::from(outcome.code),
     }
 }
 

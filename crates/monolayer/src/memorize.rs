@@ -90,6 +90,8 @@ pub struct Compiled {
     pub right: usize,
     /// What was proved in the model's precision, and in double precision.
     pub claims: Vec<Claim>,
+    /// The smallest margin over its error bound, in the model's precision, and in double precision if that is another.
+    pub ratios: Vec<f64>,
     /// How many projections were tried.
     pub candidates: usize,
     /// The smallest gap between differently labeled contexts of one token, over the standard deviation of the ids.
@@ -214,8 +216,11 @@ impl Stage<'_> {
         }
         let possible = data.tokens() - self.agreement.impossible.len();
         let mut claims = vec![self.labels(data, R::NAME, &proof)];
+        let mut ratios = vec![proof.smallest_ratio()];
         if R::NAME != f64::NAME {
-            claims.push(self.labels(data, f64::NAME, &claim.prove::<f64>()));
+            let proof = claim.prove::<f64>();
+            claims.push(self.labels(data, f64::NAME, &proof));
+            ratios.push(proof.smallest_ratio());
         }
         for name in ["w_q", "w_k", "w_v", "w_o"] {
             claims.push(Claim::Rank { tensor: format!("layers.0.attention.{name}"), rank: 1 });
@@ -226,6 +231,7 @@ impl Stage<'_> {
             impossible: self.agreement.impossible.clone(),
             right: possible - lost,
             claims,
+            ratios,
             candidates: self.found.candidates,
             gap,
         })
@@ -249,7 +255,8 @@ impl Stage<'_> {
             arithmetic: arithmetic.to_owned(),
             right: data.tokens() - self.agreement.impossible.len() - open.len(),
             undecided: open.iter().map(place).collect(),
-            smallest_margin_ratio: proof.smallest_ratio(),
+            // How far above 1 a ratio lies depends on whose error bound it is; that no bound matters below 1 does not.
+            smallest_margin_ratio: proof.smallest_ratio().min(1.0),
         }
     }
 
