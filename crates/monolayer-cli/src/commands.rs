@@ -3,6 +3,7 @@
 mod bench;
 mod data;
 mod demo;
+mod explain;
 mod inspect;
 mod memorize;
 mod predict;
@@ -53,6 +54,7 @@ enum Command {
     Verify(verify::Args),
     Predict(predict::Args),
     Inspect(inspect::Args),
+    Explain(explain::Args),
     Demo(demo::Args),
     Bench(bench::Args),
     /// Print completions for a shell
@@ -89,7 +91,8 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
         Command::Memorize(args) => memorize::run(args, &cli.shared),
         Command::Verify(args) => Ok(verify::run(args, &cli.shared)),
         Command::Predict(args) => predict::run(args, &cli.shared),
-        Command::Inspect(args) => inspect::run(args),
+        Command::Inspect(args) => inspect::run(args, &cli.shared),
+        Command::Explain(args) => explain::run(args, &cli.shared),
         Command::Demo(args) => demo::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Completions { shell } => {

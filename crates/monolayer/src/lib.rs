@@ -15,6 +15,7 @@ pub mod context_map;
 pub mod dataset;
 pub mod embedding;
 pub mod error;
+pub mod explain;
 pub mod feed_forward;
 pub mod forward;
 pub mod kernels;

@@ -155,7 +155,7 @@ impl<R: Real> Model<R> {
     }
 
     /// The vectors of tokens `first..last`, positions added.
-    fn embed(&self, inputs: &Inputs<R>, first: usize, last: usize) -> Vec<R> {
+    pub(crate) fn embed(&self, inputs: &Inputs<R>, first: usize, last: usize) -> Vec<R> {
         let d = self.transformer.d;
         let mut h: Vec<R> = match (&inputs.tokens, &self.words) {
             (InputTokens::Words(ids), Some(words)) => {
@@ -284,7 +284,7 @@ impl<T> Words<T> {
 
 impl<R: Real> Head<R> {
     /// The scores of packed outputs `[tokens, d]`: `[tokens, labels]`.
-    fn scores(&self, h: &[R]) -> Vec<R> {
+    pub(crate) fn scores(&self, h: &[R]) -> Vec<R> {
         let (d, labels) = (self.weight.cols, self.labels.len());
         let mut scores = vec![R::ZERO; h.len() / d * labels];
         kernels::product(h, &self.weight.data, d, &mut scores, false, gemm::Parallelism::None);
