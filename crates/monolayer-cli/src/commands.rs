@@ -1,6 +1,7 @@
 //! The commands: one file each.
 
 mod bench;
+mod context;
 mod data;
 mod demo;
 mod inspect;
@@ -47,6 +48,7 @@ pub struct Shared {
 #[derive(Subcommand)]
 enum Command {
     Data(data::Args),
+    Context(context::Args),
     Predict(predict::Args),
     Inspect(inspect::Args),
     Demo(demo::Args),
@@ -77,10 +79,11 @@ impl Outcome {
 pub fn run(cli: &Cli) -> Result<Outcome> {
     match &cli.command {
         Command::Data(args) => data::run(args, &cli.shared),
+        Command::Context(args) => context::run(args, &cli.shared),
         Command::Predict(args) => predict::run(args, &cli.shared),
         Command::Inspect(args) => inspect::run(args),
         Command::Demo(args) => demo::run(args, &cli.shared),
-        Command::Bench(args) => bench::run(args),
+        Command::Bench(args) => bench::run(args, &cli.shared),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "monolayer", &mut script);

@@ -34,22 +34,37 @@ pub struct Found {
 
 /// Searches for a projection with a wide smallest gap: a quarter of the candidates are random, the others change the best.
 pub fn search(view: &View, groups: &Groups, seed: u64, candidates: usize, tell: &dyn Fn(usize, f64)) -> Found {
+    search_at(view, groups, None, seed, candidates, tell)
+}
+
+/// [`search`] with a given `kappa` in place of one that is searched for.
+pub fn search_at(
+    view: &View,
+    groups: &Groups,
+    kappa: Option<f64>,
+    seed: u64,
+    candidates: usize,
+    tell: &dyn Fn(usize, f64),
+) -> Found {
     let objective = Objective::new(view, groups);
+    // Where nothing must be told apart every candidate is as good as the first.
+    let candidates = if groups.0.is_empty() { 1 } else { candidates.max(1) };
     let mut best: Option<(f64, Projection)> = None;
     let mut progress = Vec::new();
     let mut tried = 0;
-    while tried < candidates.max(1) {
-        let round = ROUND.min(candidates.max(1) - tried);
+    while tried < candidates {
+        let round = ROUND.min(candidates - tried);
         let refine = tried >= candidates / 4;
         let scored: Vec<(f64, Projection)> = (tried..tried + round)
             .into_par_iter()
             .map(|number| {
                 let mut rng = ChaCha8Rng::seed_from_u64(seed);
                 rng.set_stream(number as u64 + 1);
-                let projection = match &best {
+                let mut projection = match &best {
                     Some((_, best)) if refine => changed(best, &mut rng),
                     _ => random(view, &mut rng),
                 };
+                projection.kappa = kappa.unwrap_or(projection.kappa);
                 (objective.value(&projection), projection)
             })
             .collect();
@@ -81,7 +96,7 @@ fn random(view: &View, rng: &mut ChaCha8Rng) -> Projection {
     let spread = square.sqrt() * standard_deviation(&p);
     let tau = [0.125, 0.25, 0.5][rng.random_range(0..3)];
     // A power of two: queries are then as exact as keys.
-    let kappa = if spread > 0.0 { (tau / spread).log2().round().clamp(-200.0, 200.0).exp2() } else { 1.0 };
+    let kappa = if spread > 0.0 { (tau / spread).log2().round().clamp(-900.0, 900.0).exp2() } else { 1.0 };
     Projection { v, kappa }
 }
 
@@ -144,6 +159,7 @@ impl<'a> Objective<'a> {
             let p = &p[view.offsets[sequence]..view.offsets[sequence + 1]];
             projection.ids_at(view.mask, p, 0..p.len(), &mut scores, &mut spread);
         }
-        self.groups.smallest_gap(|t| g[t]).gap / standard_deviation(&spread)
+        let gap = self.groups.smallest_gap(|t| g[t]).gap;
+        if gap > 0.0 { gap / standard_deviation(&spread) } else { 0.0 }
     }
 }

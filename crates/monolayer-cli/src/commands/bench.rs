@@ -4,10 +4,11 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::Subcommand;
-use monolayer::bench;
+use monolayer::context_map::Groups;
+use monolayer::{bench, search};
 use serde_json::json;
 
-use super::Outcome;
+use super::{Outcome, Shared, context};
 use crate::output::table;
 
 /// Measured speed, with the machine's limit measured beside it in the same run
@@ -26,12 +27,71 @@ enum Name {
         #[arg(long, default_value_t = 16_384)]
         tokens: usize,
     },
+    /// The search for a contextual map: gap against candidates and time, and the time of one pass over the data
+    Context(context::MapArgs),
 }
 
-pub fn run(args: &Args) -> Result<Outcome> {
-    match args.name {
-        Name::Forward { tokens } => Ok(forward(tokens)),
+pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
+    match &args.name {
+        Name::Forward { tokens } => Ok(forward(*tokens)),
+        Name::Context(map) => context_search(map, shared),
     }
+}
+
+/// The gap after each doubling of the candidates, and the time of one pass.
+fn context_search(args: &context::MapArgs, shared: &Shared) -> Result<Outcome> {
+    let prepared = args.prepare(shared)?;
+    let view = prepared.view();
+    let groups = match prepared.agreement(&view) {
+        Some(agreement) if args.labels => Groups::by_label(&view, &agreement.label),
+        _ => Groups::by_context(&view),
+    };
+    let start = Instant::now();
+    let steps = std::cell::RefCell::new((0, Vec::<(usize, f64, f64)>::new()));
+    let tell = |candidates: usize, gap: f64| {
+        let (tried, list) = &mut *steps.borrow_mut();
+        *tried += candidates;
+        list.push((*tried, gap, start.elapsed().as_secs_f64()));
+    };
+    let found = search::search(&view, &groups, args.seed, args.candidates as usize, &tell);
+    let seconds = start.elapsed().as_secs_f64();
+    let (_, list) = steps.into_inner();
+    // The first round, each doubling, and the last.
+    let mut shown: Vec<(usize, f64, f64)> = Vec::new();
+    for &step in &list {
+        if shown.last().is_none_or(|last| step.0 >= 2 * last.0) || step.0 == found.candidates {
+            shown.push(step);
+        }
+    }
+    let everything = Groups::by_context(&view);
+    let pass = bench::fastest(|| {
+        let ids = found.projection.ids(&view);
+        std::hint::black_box(everything.smallest_gap(|t| ids[t]));
+    });
+    let mut rows = vec![["candidates", "gap / sd", "seconds"].map(str::to_owned).to_vec()];
+    rows.extend(shown.iter().map(|(n, gap, s)| vec![n.to_string(), format!("{gap:.3e}"), format!("{s:.2}")]));
+    let step = |(candidates, gap, seconds): &(usize, f64, f64)| {
+        json!({ "candidates": candidates, "gap_over_sd": gap, "seconds": seconds })
+    };
+    let json = json!({
+        "threads": rayon::current_num_threads(),
+        "tokens": prepared.data.tokens(),
+        "labels": args.labels,
+        "search": shown.iter().map(step).collect::<Vec<_>>(),
+        "search_seconds": seconds,
+        "pass_seconds": pass,
+        "seconds": start.elapsed().as_secs_f64(),
+    });
+    let which = if args.labels { "contexts with different labels" } else { "any two contexts" };
+    let text = format!(
+        "smallest gap of g between {which} of one token, over the standard deviation of g (estimated on a sample)\n{}\
+         one pass (g of all {} tokens and the smallest gap): {:.1} ms on {} threads\n",
+        table(&rows, &[]),
+        prepared.data.tokens(),
+        1e3 * pass,
+        rayon::current_num_threads(),
+    );
+    Ok(Outcome::done(json, text))
 }
 
 fn forward(tokens: usize) -> Outcome {
