@@ -25,6 +25,7 @@ pub mod matrix;
 pub mod model;
 pub mod model_file;
 pub mod position;
+pub mod projection;
 pub mod rank;
 pub mod search;
 pub mod separation;

@@ -102,7 +102,7 @@ fn random(view: &View, rng: &mut ChaCha8Rng) -> Projection {
 
 /// A few entries of v drawn anew, or all of them moved a little.
 fn changed(old: &Projection, rng: &mut ChaCha8Rng) -> Projection {
-    let step = 0.5_f64.powi(rng.random_range(0..8));
+    let step = 0.5_f64.powi(rng.random_range(2..16));
     let share = [0.05, 0.2, 1.0][rng.random_range(0..3)];
     let change = |&x: &f64| {
         if x == 0.0 || rng.random::<f64>() > share {

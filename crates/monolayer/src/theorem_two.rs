@@ -28,8 +28,7 @@ impl Guarantee {
         let ln_n = (n as f64).ln();
         let a = (vocabulary as f64 + 1.0).powi(4) * (2.0 * ln_n + 3.0) * PI * d as f64;
         let exponent = a * (r_max / epsilon) * (r_max / r_min) / 4.0;
-        let prefactor =
-            1.0 + 2.0 * ln_n.log2() + 2.0 * epsilon.log2() + r_min.log2() - 2.0 * r_max.log2() - a.log2();
+        let prefactor = 1.0 + 2.0 * ln_n.log2() + 2.0 * epsilon.log2() + r_min.log2() - 2.0 * r_max.log2() - a.log2();
         Some(Self { r: r_max + epsilon / 4.0, log2_delta: prefactor - exponent / LN_2 })
     }
 

@@ -70,9 +70,7 @@ fn context_search(args: &context::MapArgs, shared: &Shared) -> Result<Outcome> {
     });
     let mut rows = vec![["candidates", "gap / sd", "seconds"].map(str::to_owned).to_vec()];
     rows.extend(shown.iter().map(|(n, gap, s)| vec![n.to_string(), format!("{gap:.3e}"), format!("{s:.2}")]));
-    let step = |(candidates, gap, seconds): &(usize, f64, f64)| {
-        json!({ "candidates": candidates, "gap_over_sd": gap, "seconds": seconds })
-    };
+    let step = |(candidates, gap, seconds): &(usize, f64, f64)| json!({ "candidates": candidates, "gap_over_sd": gap, "seconds": seconds });
     let json = json!({
         "threads": rayon::current_num_threads(),
         "tokens": prepared.data.tokens(),

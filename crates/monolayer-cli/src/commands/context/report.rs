@@ -182,14 +182,20 @@ impl Report<'_> {
         }
         if !certificate.undecided.is_empty() {
             let pairs = plural(certificate.undecided.len(), "pair");
-            let _ = writeln!(text, "{pairs} of contexts differ by too little to be told apart at {} bits:", certificate.bits);
+            let _ = writeln!(
+                text,
+                "{pairs} of contexts differ by too little to be told apart at {} bits:",
+                certificate.bits
+            );
             let (a, b) = certificate.undecided[0];
             text += &self.sentences(a, b);
         }
         if certificate.other_token == 0.0 {
-            text += "W_O is so large that ids of different tokens may meet: choose a smaller one, or leave it to eq. 32\n";
+            text +=
+                "W_O is so large that ids of different tokens may meet: choose a smaller one, or leave it to eq. 32\n";
         }
-        let distances = [("any two contexts", Some(&certificate.same_token)), ("different labels", certificate.labelled.as_ref())];
+        let distances =
+            [("any two contexts", Some(&certificate.same_token)), ("different labels", certificate.labelled.as_ref())];
         for (name, distance) in distances {
             let Some((distance, tokens)) = distance.and_then(|d| Some((d, d.tokens?))) else { continue };
             if distance.g == 0.0 && certificate.same_token.tokens == Some(tokens) {
@@ -224,7 +230,9 @@ impl Report<'_> {
                 bits,
                 bytes(bits / 8.0)
             ),
-            None => "Theorem 2's formula gives delta = 0 for n = 1, where ids are more than epsilon / 2 apart\n".to_owned(),
+            None => {
+                "Theorem 2's formula gives delta = 0 for n = 1, where ids are more than epsilon / 2 apart\n".to_owned()
+            }
         }
     }
 
@@ -272,10 +280,9 @@ impl Report<'_> {
         let line = |t: usize| {
             let label = self.agreement.map_or(String::new(), |_| format!(" {}", self.data.label_text(t)));
             let place = self.data.place(t);
-            let at = place.line.map_or_else(
-                || format!("sequence {}", place.sequence.unwrap_or(0)),
-                |line| format!("line {line}"),
-            );
+            let at = place
+                .line
+                .map_or_else(|| format!("sequence {}", place.sequence.unwrap_or(0)), |line| format!("line {line}"));
             vec![at, format!("{}{label}", self.sentence(t))]
         };
         table(&[line(a), line(b)], &[1])
@@ -293,8 +300,12 @@ impl Report<'_> {
 
 fn explained(reason: Reason) -> &'static str {
     match reason {
-        Reason::ZeroToken => "the token is 0, so its query is 0 and it sees the mean only, which is the same: no weights tell them apart",
-        Reason::EqualMeans => "the query is 0 and the means of the projected tokens agree: choose a kappa other than 0, or another seed",
+        Reason::ZeroToken => {
+            "the token is 0, so its query is 0 and it sees the mean only, which is the same: no weights tell them apart"
+        }
+        Reason::EqualMeans => {
+            "the query is 0 and the means of the projected tokens agree: choose a kappa other than 0, or another seed"
+        }
         Reason::EqualProjections => "v sends both to the same numbers: choose another seed, or more candidates",
         Reason::NoOutput => "W_O is 0: nothing of the context gets into the id",
     }
