@@ -36,7 +36,9 @@ pub fn key(view: &View, map: &ContextMap, t: usize) -> Key {
         return Key(vec![(mean(&projected), 1)]);
     }
     let mut counts = BTreeMap::new();
-    projected.into_iter().for_each(|p| *counts.entry(p).or_insert(0) += 1);
+    for p in projected {
+        *counts.entry(p).or_insert(0) += 1;
+    }
     let divisor = counts.values().fold(0, |a, &b| gcd(a, b));
     Key(counts.into_iter().map(|(p, count)| (p, count / divisor)).collect())
 }

@@ -8,7 +8,6 @@ use crate::arithmetic::{Interval, Magnitude, Number};
 use crate::coincidence::{Reason, reason};
 use crate::context_map::{ContextMap, Groups, View};
 use crate::context_order::{Gaps, Order, projections};
-use crate::error::Result;
 use crate::token_separation::{TokenSeparation, token_separation};
 
 /// The bits at which certification gives up, unless asked otherwise.
@@ -55,7 +54,7 @@ impl Certificate {
         separation: &TokenSeparation,
         label: Option<&[u32]>,
         most_bits: usize,
-    ) -> Result<Self> {
+    ) -> Self {
         let groups = Groups::by_context(view);
         let context = |t: usize| view.contexts.of_token[t];
         let w = norm(&map.w);
@@ -65,7 +64,7 @@ impl Certificate {
             r: add_up(separation.r_max_above, shift.hi()).next_up(),
             same_token: Distance::NONE,
             labelled: label.map(|_| Distance::NONE),
-            other_token: other_token(view, map, separation, shift)?,
+            other_token: other_token(view, map, separation, shift),
             coinciding: Vec::new(),
             undecided: Vec::new(),
             bits: 53,
@@ -73,7 +72,7 @@ impl Certificate {
         if w.hi() == 0.0 {
             let pairs = groups.0.iter().flat_map(|group| group[1..].iter().map(|m| (group[0].token, m.token)));
             certificate.coinciding = pairs.map(|(a, b)| (a, b, Reason::NoOutput)).collect();
-            return Ok(certificate);
+            return certificate;
         }
         let order = Order::new(view, map, &groups, most_bits);
         let gaps = order.gaps(context);
@@ -82,7 +81,7 @@ impl Certificate {
         certificate.labelled = label.map(|label| Distance::new(&order.gaps(|t| label[context(t) as usize]), w));
         certificate.coinciding = gaps.coinciding.iter().map(|&(a, b)| (a, b, reason(view, map, a, b))).collect();
         certificate.undecided = gaps.undecided;
-        Ok(certificate)
+        certificate
     }
 
     /// Whether the map is proved to be a contextual map: any two contexts have different ids.
@@ -136,13 +135,13 @@ fn norm(w: &[f64]) -> Interval {
 }
 
 /// A lower bound of the distance of ids of different tokens.
-fn other_token(view: &View, map: &ContextMap, separation: &TokenSeparation, shift: Interval) -> Result<f64> {
+fn other_token(view: &View, map: &ContextMap, separation: &TokenSeparation, shift: Interval) -> f64 {
     if separation.vocabulary == 1 {
-        return Ok(f64::INFINITY);
+        return f64::INFINITY;
     }
     let near = Interval::point(separation.epsilon_below) - shift - shift;
     if near.lo() > 0.0 {
-        return Ok(near.lo());
+        return near.lo();
     }
     // The coordinates that w leaves alone.
     let mut vectors = view.vectors.clone();
@@ -153,7 +152,7 @@ fn other_token(view: &View, map: &ContextMap, separation: &TokenSeparation, shif
     }
     let rest = View { vectors: &vectors, ..view.clone() };
     // Two tokens with the same rest are an error there, and unknown here.
-    Ok(token_separation(&rest).map_or(0.0, |rest| rest.epsilon_below))
+    token_separation(&rest).map_or(0.0, |rest| rest.epsilon_below)
 }
 
 /// A float at most the number; 0 where it is below all normal floats.

@@ -228,6 +228,22 @@ impl Groups {
     }
 }
 
+impl Groups {
+    /// The `count` smallest distances of neighboring ids with different classes: distance, lower token, upper token.
+    pub fn closest_pairs(&self, id: impl Fn(usize) -> f64, count: usize) -> Vec<(f64, usize, usize)> {
+        let mut pairs = Vec::new();
+        for group in &self.0 {
+            let mut sorted: Vec<(f64, &Member)> = group.iter().map(|m| (id(m.token), m)).collect();
+            sorted.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.token.cmp(&b.1.token)));
+            let differ = sorted.windows(2).filter(|pair| pair[0].1.class != pair[1].1.class);
+            pairs.extend(differ.map(|pair| (pair[1].0 - pair[0].0, pair[0].1.token, pair[1].1.token)));
+        }
+        pairs.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+        pairs.truncate(count);
+        pairs
+    }
+}
+
 /// The closest two ids that must differ.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gap {

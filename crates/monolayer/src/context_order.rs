@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use crate::arithmetic::{Ball, Interval, Magnitude, Number};
 use crate::boltzmann::g;
 use crate::coincidence::{Key, key};
-use crate::context_map::{ContextMap, Groups, View};
+use crate::context_map::{ContextMap, Groups, Member, View};
 
 /// The bits of the first balls.
 const FIRST_BITS: usize = 128;
@@ -51,7 +51,7 @@ impl Order {
     /// Orders the members of each group, with balls of up to `most_bits` bits.
     pub fn new(view: &View, map: &ContextMap, groups: &Groups, most_bits: usize) -> Self {
         let enclosures = Enclosures::new(view, map);
-        let of_group = |group: &Vec<crate::context_map::Member>| {
+        let of_group = |group: &Vec<Member>| {
             let tokens: Vec<usize> = group.iter().map(|m| m.token).collect();
             let mut bits = 53;
             let levels = enclosures.by_intervals(&tokens, most_bits, &mut bits);
@@ -158,7 +158,9 @@ impl<'a> Enclosures<'a> {
             return vec![tokens];
         }
         let mut by_key: BTreeMap<Key, Vec<usize>> = BTreeMap::new();
-        tokens.into_iter().for_each(|t| by_key.entry(key(self.view, self.map, t)).or_default().push(t));
+        for t in tokens {
+            by_key.entry(key(self.view, self.map, t)).or_default().push(t);
+        }
         by_key.into_values().collect()
     }
 

@@ -34,6 +34,7 @@ pub mod tight_scale;
 pub mod token_separation;
 pub mod token_vectors;
 pub mod transformer;
+mod widen;
 
 pub use dataset::Dataset;
 pub use error::{Error, Place, Result};

@@ -9,8 +9,12 @@ use crate::coincidence::tellable;
 use crate::context_certificate::{Certificate, MOST_BITS, output_length};
 use crate::context_map::{ContextMap, Groups, Projection, View, standard_deviation};
 use crate::error::Result;
-use crate::search::{Found, search_at};
+use crate::search::{Found, Search};
 use crate::token_separation::{TokenSeparation, token_separation};
+
+/// The entries of v are multiples of this: projections of codes of up to 4096 coordinates are then exact in double precision,
+/// in any order of summation.
+const GRID: f64 = 1.0 / (1_u64 << 40) as f64;
 
 /// How to look for a map.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,12 +61,13 @@ impl TightScale {
         let groups = tellable(view, groups);
 
         let start = Instant::now();
-        let found = search_at(view, &groups, self.kappa, self.seed, self.candidates, tell);
+        let search = Search { kappa: self.kappa, grid: GRID, seed: self.seed, candidates: self.candidates };
+        let found = search.run(view, &groups, tell);
         let search_time = start.elapsed();
 
         let start = Instant::now();
         let map = self.weights(view, &found.projection, &separation);
-        let certificate = Certificate::new(view, &map, &separation, label, MOST_BITS)?;
+        let certificate = Certificate::new(view, &map, &separation, label, MOST_BITS);
         let certificate_time = start.elapsed();
         let deviation = standard_deviation(&found.projection.ids(view));
         Ok(TightMap { map, found, separation, certificate, deviation, search_time, certificate_time })

@@ -60,7 +60,7 @@ fn square_distance(a: &[Ball], b: &[Ball]) -> Ball {
 /// Checks a certificate against all pairs of tokens.
 fn check(view: &View, map: &ContextMap, head_size: usize) {
     let separation = token_separation(view).unwrap();
-    let certificate = Certificate::new(view, map, &separation, None, 4096).unwrap();
+    let certificate = Certificate::new(view, map, &separation, None, 4096);
     assert!(certificate.undecided.is_empty(), "exactly equal or apart: always decided");
     let ids = ids_in_balls(view, map, head_size);
     let n = view.ids.len();
@@ -170,7 +170,7 @@ fn gaps_that_no_float_holds() {
     let short = Order::new(&view, &map, &Groups::by_context(&view), 256).gaps(|t| view.contexts.of_token[t]);
     assert!(!short.undecided.is_empty());
     let separation = token_separation(&view).unwrap();
-    assert!(!Certificate::new(&view, &map, &separation, None, 256).unwrap().holds());
+    assert!(!Certificate::new(&view, &map, &separation, None, 256).holds());
 }
 
 fn scale(candidates: usize) -> TightScale {
