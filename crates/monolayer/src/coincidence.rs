@@ -29,15 +29,15 @@ pub enum Reason {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(Vec<(RBig, usize)>);
 
-/// The key of token `t`: two tokens of a group have the same `g` exactly if their keys are equal.
-pub fn key(view: &View, map: &ContextMap, t: usize) -> Key {
-    let projected: Vec<RBig> = view.visible(t).map(|i| exact_projection(view, &map.v, i)).collect();
-    if exact_projection(view, &map.v_q, t) == RBig::ZERO {
-        return Key(vec![(mean(&projected), 1)]);
+/// The key of a token with given query that sees given tokens, all projected: two tokens of a group have the same `g` exactly
+/// if their keys are equal.
+pub fn key(query: &RBig, visible: &[RBig]) -> Key {
+    if *query == RBig::ZERO {
+        return Key(vec![(mean(visible), 1)]);
     }
     let mut counts = BTreeMap::new();
-    for p in projected {
-        *counts.entry(p).or_insert(0) += 1;
+    for p in visible {
+        *counts.entry(p.clone()).or_insert(0) += 1;
     }
     let divisor = counts.values().fold(0, |a, &b| gcd(a, b));
     Key(counts.into_iter().map(|(p, count)| (p, count / divisor)).collect())
@@ -73,12 +73,13 @@ pub fn is_zero(view: &View, t: usize) -> bool {
     view.vectors.vector(view.ids[t], view.place(t).1).iter().all(|&x| x == 0.0)
 }
 
-fn exact(x: f64) -> RBig {
+/// A float as a rational number.
+pub(crate) fn exact(x: f64) -> RBig {
     RBig::try_from(x).expect("a finite number")
 }
 
 /// `v . x` for the vector x of token `t`.
-fn exact_projection(view: &View, v: &[f64], t: usize) -> RBig {
+pub(crate) fn exact_projection(view: &View, v: &[f64], t: usize) -> RBig {
     let dot = |x: &[f64]| {
         let terms = x.iter().zip(v).filter(|&(&x, &v)| x != 0.0 && v != 0.0);
         terms.map(|(&x, &v)| exact(x) * exact(v)).fold(RBig::ZERO, |sum, term| sum + term)

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use crate::arithmetic::{Ball, Interval, Magnitude, Number};
 use crate::boltzmann::g;
-use crate::coincidence::{Key, key};
+use crate::coincidence::{Key, exact, exact_projection, key};
 use crate::context_map::{ContextMap, Groups, Member, View};
 
 /// The bits of the first balls.
@@ -121,14 +121,27 @@ impl<'a> Enclosures<'a> {
     /// `g` of token `t` in a ball.
     fn ball(&self, t: usize, bits: usize) -> Ball {
         let vectors = self.view.vectors;
-        let project = |v: &[f64], t: usize| {
+        let project = |enclosure: Interval, v: &[f64], t: usize| {
             let number = |x| Ball::new(x, bits);
+            if enclosure.lo() == enclosure.hi() {
+                return number(enclosure.lo());
+            }
             let word = dot(vectors.words.row(self.view.ids[t] as usize), v, number);
             let place = vectors.positions.as_ref().map(|p| dot(p.row(self.view.place(t).1), v, number));
             place.map_or(word.clone(), |place| word + place)
         };
-        let keys: Vec<Ball> = self.view.visible(t).map(|i| project(&self.map.v, i)).collect();
-        g(&keys, &project(&self.map.v_q, t)).unwrap_or_else(|_| Ball::whole(bits))
+        let keys: Vec<Ball> = self.view.visible(t).map(|i| project(self.keys[i], &self.map.v, i)).collect();
+        g(&keys, &project(self.queries[t], &self.map.v_q, t)).unwrap_or_else(|_| Ball::whole(bits))
+    }
+
+    /// What `g` of token `t` depends on, exactly.
+    fn key(&self, t: usize) -> Key {
+        let project = |enclosure: Interval, v: &[f64], t: usize| {
+            let point = enclosure.lo() == enclosure.hi();
+            if point { exact(enclosure.lo()) } else { exact_projection(self.view, v, t) }
+        };
+        let visible: Vec<_> = self.view.visible(t).map(|i| project(self.keys[i], &self.map.v, i)).collect();
+        key(&project(self.queries[t], &self.map.v_q, t), &visible)
     }
 
     fn by_intervals(&self, tokens: &[usize], most_bits: usize, bits: &mut usize) -> Vec<Level> {
@@ -159,7 +172,7 @@ impl<'a> Enclosures<'a> {
         }
         let mut by_key: BTreeMap<Key, Vec<usize>> = BTreeMap::new();
         for t in tokens {
-            by_key.entry(key(self.view, self.map, t)).or_default().push(t);
+            by_key.entry(self.key(t)).or_default().push(t);
         }
         by_key.into_values().collect()
     }

@@ -17,7 +17,7 @@ const ROUNDS: usize = 300;
 pub(crate) struct Slopes {
     gaps: Vec<f64>,
     /// One row for each gap.
-    slopes: Vec<Vec<f64>>,
+    changes: Vec<Vec<f64>>,
     /// The length of v.
     length: f64,
 }
@@ -33,7 +33,7 @@ impl Slopes {
         };
         Self {
             gaps: pairs.iter().map(|pair| pair.0).collect(),
-            slopes: pairs.par_iter().map(slope).collect(),
+            changes: pairs.par_iter().map(slope).collect(),
             length: projection.v.iter().map(|x| x * x).sum::<f64>().sqrt(),
         }
     }
@@ -41,9 +41,9 @@ impl Slopes {
     /// The step of a length, relative to v's, that widens the smallest gap most, nearly: ascent of a smooth minimum that gets
     /// sharper and sharper.
     pub fn step(&self, length: f64) -> Vec<f64> {
-        let d = self.slopes[0].len();
+        let d = self.changes[0].len();
         let radius = length * self.length;
-        let steepest = self.slopes.iter().map(|a| a.iter().map(|x| x * x).sum::<f64>().sqrt()).fold(0.0, f64::max);
+        let steepest = self.changes.iter().map(|a| a.iter().map(|x| x * x).sum::<f64>().sqrt()).fold(0.0, f64::max);
         let mut step = vec![0.0; d];
         if steepest == 0.0 {
             return step;
@@ -56,7 +56,7 @@ impl Slopes {
             let width = 0.1 * radius * steepest * share + f64::MIN_POSITIVE;
             let weights: Vec<f64> = gaps.iter().map(|gap| (-(gap - smallest) / width).exp()).collect();
             let mut direction = vec![0.0; d];
-            for (a, weight) in self.slopes.iter().zip(&weights).filter(|(_, weight)| **weight > 1e-6) {
+            for (a, weight) in self.changes.iter().zip(&weights).filter(|(_, weight)| **weight > 1e-6) {
                 direction.iter_mut().zip(a).for_each(|(x, a)| *x += weight * a);
             }
             let norm = direction.iter().map(|x| x * x).sum::<f64>().sqrt();
@@ -67,9 +67,11 @@ impl Slopes {
             step.iter_mut().zip(&direction).for_each(|(s, x)| *s += stride * x);
             let long = step.iter().map(|x| x * x).sum::<f64>().sqrt();
             if long > radius {
-                step.iter_mut().for_each(|s| *s *= radius / long);
+                for s in &mut step {
+                    *s *= radius / long;
+                }
             }
-            for ((gap, h), a) in gaps.iter_mut().zip(&self.gaps).zip(&self.slopes) {
+            for ((gap, h), a) in gaps.iter_mut().zip(&self.gaps).zip(&self.changes) {
                 *gap = h + a.iter().zip(&step).map(|(a, s)| a * s).sum::<f64>();
             }
         }
@@ -138,7 +140,7 @@ mod tests {
     #[test]
     fn a_step_widens_the_smallest_gap() {
         // Two gaps that pull in opposite directions along the first axis, and agree along the second.
-        let slopes = Slopes { gaps: vec![0.1, 0.1], slopes: vec![vec![1.0, 0.5], vec![-1.0, 0.5]], length: 1.0 };
+        let slopes = Slopes { gaps: vec![0.1, 0.1], changes: vec![vec![1.0, 0.5], vec![-1.0, 0.5]], length: 1.0 };
         let step = slopes.step(0.01);
         assert!(step[0].abs() < 1e-4 && (step[1] - 0.01).abs() < 1e-4, "{step:?}");
     }

@@ -2,6 +2,7 @@
 
 mod report;
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -37,14 +38,14 @@ pub struct Args {
     /// The size of the weights
     #[arg(long, value_enum, default_value = "tight")]
     scale: Scale,
-    /// The head size s: W_K, W_Q and W_V are s x d, of rank 1
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(help = "The head size s: W_K, W_Q and W_V are s x d, of rank 1")]
     head_size: u32,
-    /// The scale of queries, W_Q = kappa v^T, in place of one that is searched for
     #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = weight)]
+    #[arg(help = "The scale of queries, W_Q = kappa v^T, in place of one that is searched for")]
     kappa: Option<f64>,
-    /// The length of W_O in place of eq. 32
     #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = weight)]
+    #[arg(help = "The length of W_O, in place of eq. 32")]
     w_o: Option<f64>,
     /// Write the layer as a model directory
     #[arg(long, value_name = "DIR")]
@@ -174,7 +175,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     json["seconds"] = start.elapsed().as_secs_f64().into();
     let mut text = report.text();
     if let Some(dir) = &args.out {
-        text += &format!("written to {}\nnext: monolayer inspect {0}\n", dir.display());
+        let _ = writeln!(text, "written to {}\nnext: monolayer inspect {0}", dir.display());
     }
     Ok(Outcome { json, text, holds: tight.certificate.holds() })
 }

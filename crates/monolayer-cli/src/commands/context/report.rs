@@ -172,12 +172,13 @@ impl Report<'_> {
                 certificate.r
             ),
             Some(_) => "a contextual map: there is one context only, nothing to tell apart\n".to_owned(),
-            None => "NOT proved to be a contextual map\n".to_owned(),
+            None if certificate.coinciding.is_empty() => "NOT proved to be a contextual map\n".to_owned(),
+            None => "NOT a contextual map, proved\n".to_owned(),
         };
         if !certificate.coinciding.is_empty() {
             let _ = writeln!(text, "{} share an id with another:", plural(certificate.coinciding.len(), "context"));
             for &(a, b, reason) in certificate.coinciding.iter().take(SHOWN) {
-                let _ = write!(text, "{}  {}\n", self.sentences(a, b), explained(reason));
+                let _ = writeln!(text, "{}  {}", self.sentences(a, b), explained(reason));
             }
         }
         if !certificate.undecided.is_empty() {
@@ -198,13 +199,14 @@ impl Report<'_> {
             [("any two contexts", Some(&certificate.same_token)), ("different labels", certificate.labelled.as_ref())];
         for (name, distance) in distances {
             let Some((distance, tokens)) = distance.and_then(|d| Some((d, d.tokens?))) else { continue };
-            if distance.g == 0.0 && certificate.same_token.tokens == Some(tokens) {
+            // Equal ids were shown above.
+            if distance.log2 == f64::NEG_INFINITY {
                 continue;
             }
             let _ = writeln!(
                 text,
-                "closest ids of one token, {name}: g differs by {:.3e} of its standard deviation (ids by {})",
-                self.over_deviation(distance),
+                "closest ids of one token, {name}: g differs by {} of its standard deviation, ids by {}",
+                power_of_two(distance.log2_g - self.tight.deviation.log2()),
                 power_of_two(distance.log2),
             );
             text += &self.sentences(tokens.0, tokens.1);
