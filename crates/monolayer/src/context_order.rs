@@ -166,7 +166,8 @@ impl<'a> Enclosures<'a> {
     }
 
     /// Tokens with exactly equal ids, together.
-    fn equal(&self, tokens: Vec<usize>) -> Vec<Vec<usize>> {
+    fn equal(&self, mut tokens: Vec<usize>) -> Vec<Vec<usize>> {
+        tokens.sort_unstable();
         if tokens.len() == 1 {
             return vec![tokens];
         }

@@ -71,7 +71,8 @@ fn tokens(view: &View) -> Vec<(u32, usize)> {
 fn apart(view: &View, tokens: &[(u32, usize)]) -> Option<f64> {
     let (words, places) = (&view.vectors.words, view.vectors.positions.as_ref()?);
     let (word_columns, place_columns) = (used_columns(words), used_columns(places));
-    if word_columns.iter().any(|c| place_columns.contains(c)) {
+    let disjoint = !word_columns.iter().any(|c| place_columns.contains(c));
+    if !disjoint || word_columns.is_empty() || place_columns.is_empty() {
         return None;
     }
     let (mut by_word, mut by_place) = (BTreeMap::<u32, Vec<usize>>::new(), BTreeMap::<usize, Vec<usize>>::new());

@@ -174,6 +174,38 @@ fn gaps_that_no_float_holds() {
     assert!(!Certificate::new(&view, &map, &separation, None, 256).holds());
 }
 
+/// The same numbers in another order round differently, in floats and in balls. Neither is a gap.
+#[test]
+fn rounding_is_no_gap() {
+    let none = "none".parse().unwrap();
+    for i in 0..100 {
+        let (a, b, c) = (1.0 - 0.001 * f64::from(i), 0.7 + 0.003 * f64::from(i), 1.0 / f64::from(i + 3));
+        // v sees the first coordinate only.
+        let data = vectors(&[
+            vec![vec![1.0, 0.0], vec![a, 0.0], vec![b, 0.0], vec![c, 0.0]],
+            vec![vec![1.0, 0.0], vec![c, 1.0], vec![a, 1.0], vec![b, 1.0]],
+        ]);
+        let token_vectors = TokenVectors::new(&data, &Embedding::Sign(1), &none, 0, 0).unwrap();
+        let view = View::new(&data, &token_vectors, Mask::None);
+        let map = ContextMap { v: vec![0.3, 0.0], v_q: vec![0.7, 0.0], w: vec![0.0, 0.1] };
+        let order = Order::new(&view, &map, &Groups::by_context(&view), 4096);
+        assert_eq!(order.gaps(|t| view.contexts.of_token[t]).coinciding, [(0, 4)]);
+
+        // What differs weighs about e^-180.
+        let (a, b) = (-0.001 * f64::from(i + 1), 0.0003 * f64::from(i) - 0.05);
+        let data = vectors(&[
+            vec![vec![0.001], vec![a], vec![b], vec![-0.03], vec![-0.9]],
+            vec![vec![0.001], vec![b], vec![-0.03], vec![a], vec![-0.95]],
+        ]);
+        let token_vectors = TokenVectors::new(&data, &Embedding::Sign(1), &none, 0, 0).unwrap();
+        let view = View::new(&data, &token_vectors, Mask::None);
+        let map = ContextMap { v: vec![1.0], v_q: vec![200_000.0], w: vec![0.001] };
+        let order = Order::new(&view, &map, &Groups::by_context(&view), 4096);
+        let (smallest, _) = order.gaps(|t| view.contexts.of_token[t]).smallest.unwrap();
+        assert!(smallest.log2().hi() < -200.0, "{a} {b}: {smallest:?}");
+    }
+}
+
 fn scale(candidates: usize) -> TightScale {
     TightScale { labels_only: false, kappa: None, w_o: None, seed: 3, candidates }
 }
