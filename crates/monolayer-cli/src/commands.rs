@@ -1,6 +1,7 @@
 //! The commands: one file each.
 
 mod bench;
+mod context;
 mod data;
 mod demo;
 mod explain;
@@ -50,6 +51,7 @@ pub struct Shared {
 #[derive(Subcommand)]
 enum Command {
     Data(data::Args),
+    Context(context::Args),
     Memorize(memorize::Args),
     Verify(verify::Args),
     Predict(predict::Args),
@@ -88,13 +90,14 @@ impl Outcome {
 pub fn run(cli: &Cli) -> Result<Outcome> {
     match &cli.command {
         Command::Data(args) => data::run(args, &cli.shared),
+        Command::Context(args) => context::run(args, &cli.shared),
         Command::Memorize(args) => memorize::run(args, &cli.shared),
         Command::Verify(args) => Ok(verify::run(args, &cli.shared)),
         Command::Predict(args) => predict::run(args, &cli.shared),
         Command::Inspect(args) => inspect::run(args, &cli.shared),
         Command::Explain(args) => explain::run(args, &cli.shared),
         Command::Demo(args) => demo::run(args),
-        Command::Bench(args) => bench::run(args),
+        Command::Bench(args) => bench::run(args, &cli.shared),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "monolayer", &mut script);

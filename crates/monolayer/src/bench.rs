@@ -18,7 +18,7 @@ const RUNS: usize = 3;
 const SECONDS: f64 = 0.5;
 
 /// The fastest of several runs, in seconds.
-fn fastest(mut run: impl FnMut()) -> f64 {
+pub fn fastest(mut run: impl FnMut()) -> f64 {
     let (mut best, mut total, mut runs) = (f64::INFINITY, 0.0, 0);
     while runs < RUNS || total < SECONDS {
         let start = Instant::now();

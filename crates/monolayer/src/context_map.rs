@@ -8,11 +8,12 @@ use std::collections::HashMap;
 
 use rayon::prelude::*;
 
-use crate::attention::Mask;
+use crate::attention::{Attention, Head, Kind, Mask};
 use crate::context::Contexts;
 use crate::dataset::Dataset;
 use crate::forward;
 use crate::kernels;
+use crate::matrix::Matrix;
 use crate::token_vectors::TokenVectors;
 
 /// The sequences of a dataset as attention sees them.
@@ -111,6 +112,49 @@ impl Projection {
     }
 }
 
+/// The weights of Theorem 2 with head size 1: a token `t` becomes `t + w g(v_q . t)`, `g` over the `v . x_i` of the tokens
+/// that it sees.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ContextMap {
+    /// Keys and values: `W_K = W_V = v^T`.
+    pub v: Vec<f64>,
+    /// Queries: `W_Q = v_q^T`.
+    pub v_q: Vec<f64>,
+    /// Output: `W_O = w`.
+    pub w: Vec<f64>,
+}
+
+impl ContextMap {
+    /// The weights of a projection, with `w` for `W_O`.
+    pub fn new(projection: &Projection, w: Vec<f64>) -> Self {
+        let v_q = projection.v.iter().map(|v| projection.kappa * v).collect();
+        Self { v: projection.v.clone(), v_q, w }
+    }
+
+    /// The same map with a head of any size: `W_K = W_V = u v^T`, `W_Q = u' v_q^T`, `W_O = w u'^T` with `u . u' = 1`. The
+    /// entries of `u` are 1 and those of `u'` powers of two, so every product is exact and every rank 1.
+    pub fn attention(&self, mask: Mask, head_size: usize) -> Attention<f64> {
+        let shares = shares(head_size);
+        let outer = |u: &[f64], v: &[f64]| Matrix::from_fn(u.len(), v.len(), |i, j| u[i] * v[j]);
+        let ones = vec![1.0; head_size];
+        let head = Head {
+            w_q: outer(&shares, &self.v_q),
+            w_k: outer(&ones, &self.v),
+            w_v: outer(&ones, &self.v),
+            w_o: outer(&self.w, &shares),
+        };
+        Attention { kind: Kind::Softmax, mask, heads: vec![head] }
+    }
+}
+
+/// `s` powers of two with the sum 1, no two more than a factor of 2 apart.
+fn shares(s: usize) -> Vec<f64> {
+    let whole = 1 << s.ilog2();
+    // `whole` equal shares, of which s - whole are cut in half.
+    let halves = 2 * (s - whole);
+    (0..s).map(|i| if i < halves { 0.5 } else { 1.0 } / whole as f64).collect()
+}
+
 /// One token for each context that must be told apart from others, and what sets it apart from them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Member {
@@ -161,20 +205,42 @@ impl Groups {
 
     /// The smallest distance of the ids of two members of one group with different classes, and those two tokens.
     /// Infinite where there is nothing to tell apart.
-    pub fn smallest_gap(&self, id: impl Fn(usize) -> f64) -> Gap {
-        let mut smallest = Gap { gap: f64::INFINITY, tokens: None };
-        let mut sorted = Vec::new();
-        for group in &self.0 {
-            sorted.clear();
-            sorted.extend(group.iter().map(|m| (id(m.token), m)));
-            sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
-            for pair in sorted.windows(2) {
-                if pair[0].1.class != pair[1].1.class && pair[1].0 - pair[0].0 < smallest.gap {
-                    smallest = Gap { gap: pair[1].0 - pair[0].0, tokens: Some((pair[0].1.token, pair[1].1.token)) };
+    pub fn smallest_gap(&self, id: impl Fn(usize) -> f64 + Sync) -> Gap {
+        /// Groups in a task: enough to be worth a thread's while.
+        const TASK: usize = 1024;
+        let of_chunk = |groups: &[Vec<Member>]| {
+            let mut smallest = Gap::NONE;
+            let mut sorted = Vec::new();
+            for group in groups {
+                sorted.clear();
+                sorted.extend(group.iter().map(|m| (id(m.token), m)));
+                sorted.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.token.cmp(&b.1.token)));
+                for pair in sorted.windows(2) {
+                    if pair[0].1.class != pair[1].1.class && pair[1].0 - pair[0].0 < smallest.gap {
+                        smallest = Gap { gap: pair[1].0 - pair[0].0, tokens: Some((pair[0].1.token, pair[1].1.token)) };
+                    }
                 }
             }
+            smallest
+        };
+        let smallest: Vec<Gap> = self.0.par_chunks(TASK).map(of_chunk).collect();
+        smallest.into_iter().fold(Gap::NONE, |best, gap| if gap.gap < best.gap { gap } else { best })
+    }
+}
+
+impl Groups {
+    /// The `count` smallest distances of neighboring ids with different classes: distance, lower token, upper token.
+    pub fn closest_pairs(&self, id: impl Fn(usize) -> f64, count: usize) -> Vec<(f64, usize, usize)> {
+        let mut pairs = Vec::new();
+        for group in &self.0 {
+            let mut sorted: Vec<(f64, &Member)> = group.iter().map(|m| (id(m.token), m)).collect();
+            sorted.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.token.cmp(&b.1.token)));
+            let differ = sorted.windows(2).filter(|pair| pair[0].1.class != pair[1].1.class);
+            pairs.extend(differ.map(|pair| (pair[1].0 - pair[0].0, pair[0].1.token, pair[1].1.token)));
         }
-        smallest
+        pairs.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+        pairs.truncate(count);
+        pairs
     }
 }
 
@@ -187,8 +253,44 @@ pub struct Gap {
     pub tokens: Option<(usize, usize)>,
 }
 
+impl Gap {
+    /// Nothing must differ.
+    pub const NONE: Self = Self { gap: f64::INFINITY, tokens: None };
+}
+
 /// The standard deviation.
 pub fn standard_deviation(x: &[f64]) -> f64 {
     let mean = x.iter().sum::<f64>() / x.len() as f64;
     (x.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / x.len() as f64).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rank::rank;
+
+    #[test]
+    fn shares_are_powers_of_two_with_sum_one() {
+        for s in 1..70 {
+            let shares = shares(s);
+            assert_eq!((shares.len(), shares.iter().sum::<f64>()), (s, 1.0));
+            assert!(shares.iter().all(|x| x.log2().fract() == 0.0));
+        }
+    }
+
+    #[test]
+    fn every_head_size_is_the_same_map_of_rank_one() {
+        let map = ContextMap { v: vec![0.3, -0.7], v_q: vec![0.11, 0.13], w: vec![0.0, 0.1] };
+        let z = Matrix::new(3, 2, vec![0.5, 1.0, -0.25, 2.0, 1.5, -1.0]);
+        let plain = map.attention(Mask::None, 1).apply(&z).unwrap();
+        for s in [2, 3, 5, 8] {
+            let attention = map.attention(Mask::None, s);
+            let out = attention.apply(&z).unwrap();
+            assert!(out.data.iter().zip(&plain.data).all(|(a, b)| (a - b).abs() < 1e-15));
+            let head = &attention.heads[0];
+            for w in [&head.w_q, &head.w_k, &head.w_v, &head.w_o] {
+                assert_eq!(rank(w.cols, &w.data), 1);
+            }
+        }
+    }
 }

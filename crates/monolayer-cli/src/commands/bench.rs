@@ -1,17 +1,17 @@
 //! `monolayer bench`: measured speed, with the limit measured beside it.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+mod memorize;
+
 use std::time::Instant;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::Result;
 use clap::Subcommand;
-use monolayer::memorize::{Compiled, Memorizer};
-use monolayer::{Dataset, bench};
+use monolayer::context_map::Groups;
+use monolayer::{bench, search};
 use serde_json::json;
 
-use super::Outcome;
-use crate::output::{count, table};
+use super::{Outcome, Shared, context};
+use crate::output::table;
 
 /// Measured speed, with the machine's limit measured beside it in the same run
 #[derive(clap::Args)]
@@ -29,96 +29,71 @@ enum Name {
         #[arg(long, default_value_t = 16_384)]
         tokens: usize,
     },
-    /// Memorizing: seconds on a corpus against three epochs of training in PyTorch, and growth on made-up corpora
-    Memorize {
-        /// A corpus; without one, only growth is measured
-        #[arg(long, value_name = "DATA")]
-        data: Option<String>,
-        /// A Python with PyTorch, for the peer: benches/peers/train_torch.py
-        #[arg(long, value_name = "PYTHON", requires = "data")]
-        python: Option<PathBuf>,
-        /// Tokens of the largest made-up corpus
-        #[arg(long, default_value_t = 200_000)]
-        tokens: usize,
-    },
+    /// The search for a contextual map: gap against candidates and time, and the time of one pass over the data
+    Context(context::MapArgs),
+    Memorize(memorize::Args),
 }
 
-pub fn run(args: &Args) -> Result<Outcome> {
+pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     match &args.name {
         Name::Forward { tokens } => Ok(forward(*tokens)),
-        Name::Memorize { data, python, tokens } => memorize(data.as_deref(), python.as_deref(), *tokens),
+        Name::Context(map) => context_search(map, shared),
+        Name::Memorize(args) => memorize::run(args),
     }
 }
 
-/// Seconds to memorize a dataset with default options, certificate included, file reading and writing excluded.
-fn memorize_seconds(data: &Dataset) -> Result<(f64, Compiled)> {
+/// The gap after each doubling of the candidates, and the time of one pass.
+fn context_search(args: &context::MapArgs, shared: &Shared) -> Result<Outcome> {
+    let prepared = args.prepare(shared)?;
+    let view = prepared.view();
+    let groups = match prepared.agreement(&view) {
+        Some(agreement) if args.labels => Groups::by_label(&view, &agreement.label),
+        _ => Groups::by_context(&view),
+    };
     let start = Instant::now();
-    let compiled = Memorizer::default().compile(data, &|_, _| {})?;
-    Ok((start.elapsed().as_secs_f64(), compiled))
-}
-
-fn memorize(source: Option<&str>, python: Option<&Path>, tokens: usize) -> Result<Outcome> {
-    let mut json = json!({ "threads": rayon::current_num_threads() });
-    let mut text = String::new();
-    if let Some(source) = source {
-        let (seconds, compiled) = memorize_seconds(&Dataset::open(source)?)?;
-        json["corpus"] = json!({ "data": source, "seconds": seconds, "right": compiled.right, "hidden": compiled.units.iter().sum::<usize>() });
-        text += &format!("{source}: {} tokens right in {seconds:.2} s\n", compiled.right);
-        if let Some(python) = python {
-            let epoch = peer_epoch(python, source)?;
-            let ratio = seconds / (3.0 * epoch);
-            json["peer"] = json!({ "seconds_per_epoch": epoch, "three_epochs": 3.0 * epoch, "ratio": ratio });
-            text += &format!(
-                "three epochs of the 1-layer PyTorch peer: {:.2} s, so memorizing takes {ratio:.2} of that\n",
-                3.0 * epoch
-            );
+    let steps = std::cell::RefCell::new((0, Vec::<(usize, f64, f64)>::new()));
+    let tell = |candidates: usize, gap: f64| {
+        let (tried, list) = &mut *steps.borrow_mut();
+        *tried += candidates;
+        list.push((*tried, gap, start.elapsed().as_secs_f64()));
+    };
+    let found = search::search(&view, &groups, args.seed, args.candidates as usize, &tell);
+    let seconds = start.elapsed().as_secs_f64();
+    let (_, list) = steps.into_inner();
+    // The first round, each doubling, and the last.
+    let mut shown: Vec<(usize, f64, f64)> = Vec::new();
+    for &step in &list {
+        if shown.last().is_none_or(|last| step.0 >= 2 * last.0) || step.0 == found.candidates {
+            shown.push(step);
         }
     }
-    let mut rows =
-        vec![["tokens", "seconds", "times before", "hidden units", "right", "possible"].map(str::to_owned).to_vec()];
-    let mut runs = Vec::new();
-    let mut before: Option<f64> = None;
-    for tokens in [tokens / 100, tokens / 10, tokens] {
-        let data = bench::zipf_corpus(tokens, 1);
-        let (seconds, compiled) = memorize_seconds(&data)?;
-        let (hidden, possible) = (compiled.units.iter().sum::<usize>(), tokens - compiled.impossible.len());
-        let growth = before.map(|before| seconds / before);
-        rows.push(vec![
-            count(tokens),
-            format!("{seconds:.2}"),
-            growth.map_or(String::new(), |g| format!("{g:.1}")),
-            count(hidden),
-            count(compiled.right),
-            count(possible),
-        ]);
-        runs.push(json!({ "tokens": tokens, "seconds": seconds, "growth": growth, "hidden": hidden, "right": compiled.right, "possible": possible }));
-        before = Some(seconds);
-    }
-    json["growth"] = runs.into();
-    text += &format!("made-up corpora, ten times the tokens each\n{}", table(&rows, &[]));
+    let everything = Groups::by_context(&view);
+    let pass = bench::fastest(|| {
+        let ids = found.projection.ids(&view);
+        std::hint::black_box(everything.smallest_gap(|t| ids[t]));
+    });
+    let mut rows = vec![["candidates", "gap / sd", "seconds"].map(str::to_owned).to_vec()];
+    rows.extend(shown.iter().map(|(n, gap, s)| vec![n.to_string(), format!("{gap:.3e}"), format!("{s:.2}")]));
+    let step = |(candidates, gap, seconds): &(usize, f64, f64)| json!({ "candidates": candidates, "gap_over_sd": gap, "seconds": seconds });
+    let json = json!({
+        "threads": rayon::current_num_threads(),
+        "tokens": prepared.data.tokens(),
+        "labels": args.labels,
+        "search": shown.iter().map(step).collect::<Vec<_>>(),
+        "search_seconds": seconds,
+        "pass_seconds": pass,
+        "seconds": start.elapsed().as_secs_f64(),
+    });
+    let which = if args.labels { "contexts with different labels" } else { "any two contexts" };
+    let text = format!(
+        "smallest gap of g between {which} of one token, over the standard deviation of g (estimated on a sample)\n{}\
+         one pass (g of all {} tokens and the smallest gap): {:.1} ms on {} threads\n",
+        table(&rows, &[]),
+        prepared.data.tokens(),
+        1e3 * pass,
+        rayon::current_num_threads(),
+    );
     Ok(Outcome::done(json, text))
-}
-
-/// Seconds per epoch of the peer in its fastest mode.
-fn peer_epoch(python: &Path, data: &str) -> Result<f64> {
-    let script = Path::new("benches/peers/train_torch.py");
-    let mut best = f64::INFINITY;
-    for mode in ["eager", "compile"] {
-        for threads in ["1", "2"] {
-            let arguments = ["--data", data, "--layers", "1", "--epochs", "3", "--mode", mode, "--threads", threads];
-            let output = Command::new(python).arg(script).args(arguments).output();
-            let output = output.with_context(|| format!("could not run {} {}", python.display(), script.display()))?;
-            let line = String::from_utf8_lossy(&output.stdout);
-            let report: Option<serde_json::Value> = line.lines().last().and_then(|l| serde_json::from_str(l).ok());
-            if let Some(seconds) = report.as_ref().and_then(|r| r["seconds_per_epoch"].as_f64()) {
-                best = best.min(seconds);
-            }
-        }
-    }
-    if best.is_infinite() {
-        bail!("{} printed no figure; run it by hand to see why (from the root of the repository)", script.display());
-    }
-    Ok(best)
 }
 
 fn forward(tokens: usize) -> Outcome {

@@ -1,0 +1,222 @@
+//! `monolayer context`: the contextual map of a dataset.
+
+mod report;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::Result;
+use clap::ValueEnum;
+use monolayer::attention::Mask;
+use monolayer::context::{Agreement, Contexts};
+use monolayer::context_map::View;
+use monolayer::dataset::Tokens;
+use monolayer::embedding::Embedding;
+use monolayer::model::Words;
+use monolayer::position::Positions;
+use monolayer::rank::rank;
+use monolayer::tight_scale::{TightMap, TightScale};
+use monolayer::token_vectors::TokenVectors;
+use monolayer::transformer::{Layer, Transformer};
+use monolayer::{Dataset, Error, Model};
+use serde_json::json;
+
+use self::report::Report;
+use super::{DataArgs, MaskArg, Outcome, Shared};
+use crate::output::Progress;
+
+/// The contextual map: one rank-1 attention layer that gives every token in every context an id of its own
+///
+/// The weights are searched for and the ids' distances proved (Definition 2, in real arithmetic). Ends with 1 where two
+/// contexts share an id or may do so.
+#[derive(clap::Args)]
+#[command(after_help = "Example: monolayer context train.conll --labels --out map")]
+pub struct Args {
+    #[command(flatten)]
+    pub map: MapArgs,
+    /// The size of the weights
+    #[arg(long, value_enum, default_value = "tight")]
+    scale: Scale,
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(help = "The head size s: W_K, W_Q and W_V are s x d, of rank 1")]
+    head_size: u32,
+    #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = weight)]
+    #[arg(help = "The scale of queries, W_Q = kappa v^T, in place of one that is searched for")]
+    kappa: Option<f64>,
+    #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = weight)]
+    #[arg(help = "The length of W_O, in place of eq. 32")]
+    w_o: Option<f64>,
+    /// Write the layer as a model directory
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// What data a contextual map is for, and how to look for it.
+#[derive(clap::Args)]
+pub struct MapArgs {
+    #[command(flatten)]
+    data: DataArgs,
+    /// Which tokens a query sees
+    #[arg(long, value_enum, default_value = "none")]
+    mask: MaskArg,
+    /// Vectors for words: sign:D, random:D or a file of words and numbers
+    #[arg(long, value_name = "CODES", default_value = "sign:64")]
+    embedding: Embedding,
+    /// Vectors for places: auto (where labels contradict each other without them), none, sign:D, random:D or a file
+    #[arg(long, value_name = "CODES", default_value = "auto")]
+    positions: Positions,
+    /// Widen the gap between contexts with different labels only
+    #[arg(long)]
+    pub labels: bool,
+    /// The seed of codes and search
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// The effort of the search
+    #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..))]
+    pub candidates: u32,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Scale {
+    /// Weights that a float can hold, found by search
+    Tight,
+}
+
+/// A weight: 0, or of a size that leaves room for products.
+fn weight(text: &str) -> Result<f64, String> {
+    let x: f64 = text.parse().map_err(|_| format!("{text:?} is not a number"))?;
+    if x == 0.0 || (1e-200..=1e200).contains(&x.abs()) {
+        Ok(x)
+    } else {
+        Err("write 0 or a number between 1e-200 and 1e200 in size".to_owned())
+    }
+}
+
+/// A dataset with the vectors of its tokens.
+pub struct Prepared {
+    pub data: Dataset,
+    pub vectors: TokenVectors,
+    pub mask: Mask,
+}
+
+impl MapArgs {
+    /// Reads the dataset and gives its tokens vectors.
+    pub fn prepare(&self, shared: &Shared) -> Result<Prepared> {
+        let data = self.data.open(shared)?;
+        let mask = self.mask.into();
+        if data.tokens() == 0 {
+            return Err(Error::data(data.place(0), "no tokens", "a contextual map needs at least one").into());
+        }
+        if self.labels && data.label_ids().is_none() {
+            let help = "leave --labels out: the gap is then that of any two contexts";
+            return Err(Error::data(monolayer::Place::file(&data.name), "no labels", help).into());
+        }
+        let positions = if self.positions == Positions::Auto && !needs_positions(&data, mask) {
+            Positions::None
+        } else {
+            self.positions.clone()
+        };
+        let vectors = TokenVectors::new(&data, &self.embedding, &positions, 0, self.seed)?;
+        Ok(Prepared { data, vectors, mask })
+    }
+}
+
+impl Prepared {
+    /// The sequences as attention sees them.
+    pub fn view(&self) -> View<'_> {
+        View::new(&self.data, &self.vectors, self.mask)
+    }
+
+    /// The labels that the contexts of a view allow, for data with labels.
+    pub fn agreement(&self, view: &View) -> Option<Agreement> {
+        self.data.label_ids().map(|labels| view.contexts.agree(&labels))
+    }
+}
+
+/// Whether labels contradict each other unless places count.
+fn needs_positions(data: &Dataset, mask: Mask) -> bool {
+    let contradicted = |positions| {
+        let contexts = Contexts::new(&data.token_ids(), &data.offsets, mask, positions);
+        data.label_ids().map_or(0, |labels| contexts.agree(&labels).impossible.len())
+    };
+    let without = contradicted(false);
+    without > 0 && contradicted(true) < without
+}
+
+pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
+    let start = Instant::now();
+    let prepared = args.map.prepare(shared)?;
+    let view = prepared.view();
+    let agreement = prepared.agreement(&view);
+    let Scale::Tight = args.scale;
+    let scale = TightScale {
+        labels_only: args.map.labels,
+        kappa: args.kappa,
+        w_o: args.w_o,
+        seed: args.map.seed,
+        candidates: args.map.candidates as usize,
+    };
+    let progress = Progress::new(shared, "searching", scale.candidates);
+    let label = agreement.as_ref().map(|a| a.label.as_slice());
+    let tight = scale.build(&view, label, &|candidates, _| progress.add(candidates))?;
+    drop(progress);
+
+    let model = model(&prepared, &tight, args);
+    let ranks = ranks(&model);
+    if let Some(dir) = &args.out {
+        model.save(dir)?;
+    }
+    let report = Report { data: &prepared.data, view: &view, tight: &tight, agreement: agreement.as_ref(), ranks };
+    let mut json = report.json();
+    json["head_size"] = args.head_size.into();
+    json["seed"] = args.map.seed.into();
+    json["out"] = json!(args.out);
+    json["seconds"] = start.elapsed().as_secs_f64().into();
+    let mut text = report.text();
+    if let Some(dir) = &args.out {
+        let _ = writeln!(text, "written to {}\nnext: monolayer inspect {0}", dir.display());
+    }
+    Ok(Outcome::decided(json, text, tight.certificate.holds()))
+}
+
+/// The layer as a model that gives ids: no hidden units, no head.
+fn model(prepared: &Prepared, tight: &TightMap, args: &Args) -> Model<f64> {
+    let words = match &prepared.data.tokens {
+        Tokens::Words { vocabulary, .. } => {
+            Some(Words { vocabulary: vocabulary.clone(), embedding: prepared.vectors.words.clone() })
+        }
+        Tokens::Vectors { .. } => None,
+    };
+    let attention = tight.map.attention(prepared.mask, args.head_size as usize);
+    let layer = Layer { attention: Some(attention), feed_forward: None };
+    Model {
+        words,
+        positions: prepared.vectors.positions.clone(),
+        transformer: Transformer { d: prepared.vectors.d(), pre_feed_forward: None, layers: vec![layer] },
+        head: None,
+        source: json!({
+            "command": "context",
+            "version": env!("CARGO_PKG_VERSION"),
+            "scale": "tight",
+            "data": file_name(&prepared.data.name),
+            "data_hash": prepared.data.hash,
+            "seed": args.map.seed,
+            "candidates": tight.found.candidates,
+            "labels_only": args.map.labels,
+            "kappa": tight.found.projection.kappa,
+        }),
+    }
+}
+
+/// The name of a file without its folder.
+fn file_name(name: &str) -> String {
+    Path::new(name).file_name().map_or_else(|| name.to_owned(), |file| file.to_string_lossy().into_owned())
+}
+
+/// The exact ranks of `W_Q`, `W_K`, `W_V` and `W_O`.
+fn ranks(model: &Model<f64>) -> [usize; 4] {
+    let attention = model.transformer.layers[0].attention.as_ref().expect("an attention layer");
+    let head = &attention.heads[0];
+    [&head.w_q, &head.w_k, &head.w_v, &head.w_o].map(|w| rank(w.cols, &w.data))
+}
