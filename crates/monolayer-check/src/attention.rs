@@ -226,22 +226,19 @@ impl Head<'_> {
         let n = shown.len();
         let slop = (n + 2) as f64 * f64::EPSILON * magnitude;
         let (mut shift, mut loose, mut size) = (0.0, 0.0, 0.0);
-        let (mut above, mut below) = (Partial::default(), Partial::default());
         for &j in &shown {
             let ((v, e_v), e, error) = (value(j), weights.mid[j], weights.error[j]);
             shift += error * ((v - g).abs() + slop) + (e + error) * e_v;
             loose += error;
-            let reach = (e + error) * (v.abs() + e_v);
-            size += reach;
-            above.push(e * v, up((e + error) * e_v + error * v.abs()));
-            below.push(e, error);
+            size += (e + error) * (v.abs() + e_v);
         }
         let least_total = total - up(loose) - total * 1e-9;
         let rounding = self.rounding;
-        // The numerator, relative to the total: one rounding for a weight's division, one per product, then the sums.
-        let (products, unit) = (up(2.0 * rounding.unit * size), up(rounding.unit * (1.0 + 8.0 * rounding.unit)));
-        let over = up(products * (1.0 + 1e-6) + above.chain(products, unit, |x| x).0 + n as f64 * rounding.tiny);
-        let under = up(below.chain(0.0, unit, |x| x).0 / least_total);
+        let (over, under) = match self.care {
+            Care::Coarse => (up(rounding.gamma(n + 1) * size), rounding.gamma(n)),
+            Care::Fine => self.sums(weights, &shown, s, size, least_total),
+        };
+        let over = up(over + n as f64 * rounding.tiny);
         let of_sums = |g: f64| up((over / least_total + under * g) / (1.0 - under) + (n + 2) as f64 * rounding.tiny);
         let hull = up((highest - g).max(g - lowest).max(0.0));
         let bound = if weights.decided && least_total > 0.0 && under < 0.5 {
@@ -258,6 +255,22 @@ impl Head<'_> {
         } else {
             (0.0, f64::INFINITY)
         }
+    }
+
+    /// The rounding error of the numerator, one rounding for a weight's division and one per product included, and the relative
+    /// error of the denominator, along the worst trees.
+    fn sums(&self, weights: &Weights, shown: &[usize], s: usize, size: f64, least_total: f64) -> (f64, f64) {
+        let (mut above, mut below) = (Partial::default(), Partial::default());
+        for &j in shown {
+            let at = j * self.width + self.first + s;
+            let (v, e_v, e, error) = (self.values.mid[at], self.values.radius[at], weights.mid[j], weights.error[j]);
+            above.push(e * v, up((e + error) * e_v + error * v.abs()));
+            below.push(e, error);
+        }
+        let unit = self.rounding.unit * (1.0 + 8.0 * self.rounding.unit);
+        let products = up(2.0 * unit * size);
+        let over = up(products + above.chain(products, unit, |x| x).0);
+        (over, up(below.chain(0.0, unit, |x| x).0 / least_total))
     }
 }
 

@@ -3,6 +3,7 @@
 mod arrays;
 mod conll;
 mod jsonl;
+mod task;
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -67,11 +68,13 @@ pub enum Labels {
     Vectors(Vec<u32>, usize, Vec<f64>),
 }
 
-/// Reads a dataset: a path, or "-" for standard input.
+/// Reads a dataset: a path, "-" for standard input, or a synthetic task.
 pub fn open(name: &str, format: Option<Format>) -> Result<Dataset> {
     if name.starts_with("task:") {
-        let help = "write the task to a file and give that";
-        return Err(Error::new(name, "the checker reads files, and this is a synthetic task", help));
+        return match format {
+            None => task::open(name),
+            Some(_) => Err(Error::new(name, "a task is no file of any format", "leave the format out")),
+        };
     }
     let content = bytes::dataset(name)?;
     let shown = if name == "-" { "<stdin>" } else { name };
@@ -144,6 +147,23 @@ impl Dataset {
             Alphabet::Vectors { d, data } => format!("{:?}", &data[id * d..(id + 1) * d]),
         }
     }
+}
+
+/// No line of a text file is longer.
+const LONGEST_LINE: usize = 16 << 20;
+
+/// The lines of a text file without their ends (LF or CRLF) and without a byte order mark; NUL bytes and endless lines are
+/// refused.
+pub(crate) fn lines<'a>(name: &str, content: &'a [u8]) -> Result<Vec<&'a [u8]>> {
+    let content = content.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(content);
+    let lines: Vec<&[u8]> = content.split(|&b| b == b'\n').collect();
+    for (at, line) in lines.iter().enumerate() {
+        if line.len() > LONGEST_LINE || line.contains(&0) {
+            let what = if line.contains(&0) { "a NUL byte" } else { "a line of more than 16 MiB" };
+            return Err(Error::new(format!("{name}:{}", at + 1), what, "give a text file"));
+        }
+    }
+    Ok(lines.into_iter().map(|line| line.strip_suffix(b"\r").unwrap_or(line)).collect())
 }
 
 /// Numbers names in order of first appearance.

@@ -13,8 +13,8 @@ use crate::model::{Dtype, Model};
 use crate::plan::{self, Asked, Block};
 use crate::rounding::{Precision, Rounding};
 
-/// A margin of this many error bounds is not looked at more carefully.
-const COMFORTABLE: f64 = 2.0;
+/// A margin of this many error bounds is not looked at more carefully, unless more is claimed.
+pub const COMFORTABLE: f64 = 2.0;
 
 /// At most this many evaluations go on to big floats.
 const ESCALATIONS: usize = 4096;
@@ -46,6 +46,8 @@ pub struct Pass<'a> {
     pub first: bool,
     /// Bits up to which real arithmetic escalates.
     pub bits: usize,
+    /// A token whose margin is this many coarse error bounds is not looked at more carefully.
+    pub comfortable: f64,
 }
 
 impl Pass<'_> {
@@ -174,7 +176,7 @@ impl Work<'_> {
                     let decision =
                         decide(self.network, self.model.head.as_ref(), &outputs[at], &self.targets.wanted(*id), care);
                     let close = match decision {
-                        Decision::Right(ratio) => care == Care::Coarse && ratio < COMFORTABLE,
+                        Decision::Right(ratio) => care == Care::Coarse && ratio < self.pass.comfortable,
                         Decision::Wrong(_) => false,
                         Decision::Open(..) => true,
                     };

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use monolayer_check::{Format, Options, Precision, verify};
 
-const USAGE: &str = "usage: monolayer-check DIR [DATA] [--precision f32|f64|real] [--format conll|jsonl|arrays] \
+const USAGE: &str = "usage: monolayer-check DIR [DATA] [--precision f32|f64|real] [--format conll|jsonl|safetensors] \
 [--tolerance X] [--strict] [--first] [--ignore-certificate] [--json]";
 
 fn main() -> ExitCode {
@@ -55,7 +55,7 @@ fn format(name: &str) -> Option<Format> {
     match name {
         "conll" => Some(Format::Conll),
         "jsonl" => Some(Format::JsonLines),
-        "arrays" => Some(Format::Arrays),
+        "safetensors" => Some(Format::Arrays),
         _ => None,
     }
 }

@@ -261,12 +261,19 @@ fn vocabulary(words: Option<&[u8]>, rows: usize) -> std::result::Result<HashMap<
     let words = json::parse(words).map_err(bad)?;
     let fields = words.object().ok_or_else(|| bad("not an object of words".into()))?;
     let mut vocabulary = HashMap::with_capacity(fields.len());
+    let mut taken = HashMap::with_capacity(fields.len());
     for (word, id) in fields {
         let id = id
             .size()
             .filter(|&id| id < rows)
             .ok_or_else(|| bad(format!("the word {word:?} has no row: its id must be an integer below {rows}")))?;
+        if let Some(other) = taken.insert(id, word) {
+            return Err(bad(format!("the words {other:?} and {word:?} share row {id}")));
+        }
         vocabulary.insert(word.clone(), id as u32);
+    }
+    if vocabulary.len() != rows {
+        return Err(bad(format!("{} words for the {rows} rows of embedding.weight", vocabulary.len())));
     }
     Ok(vocabulary)
 }

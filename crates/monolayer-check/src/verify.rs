@@ -8,7 +8,7 @@ use crate::context;
 use crate::dataset::{self, Dataset, Format, Labels};
 use crate::decide::Decision;
 use crate::error::{Error, Result};
-use crate::labels::{Outcome, Pass};
+use crate::labels::{COMFORTABLE, Outcome, Pass};
 use crate::mapping;
 use crate::model::{self, Dtype, Hashes, Model};
 use crate::rank;
@@ -75,8 +75,16 @@ fn check(dir: &Path, data: Option<&str>, options: &Options) -> Result<Report> {
     let own = if model.dtype == Dtype::F32 { Precision::F32 } else { Precision::F64 };
     let precision = options.precision.unwrap_or(own);
     let mut report = Report::new();
-    let mut check =
-        Check { model: &model, dataset: dataset.as_ref(), options, exp_ulp: EXP_ULP, skip: vec![], passes: vec![] };
+    let claimed = certificate.as_ref().map_or(&[][..], |c| &c.claims);
+    let mut check = Check {
+        claimed,
+        model: &model,
+        dataset: dataset.as_ref(),
+        options,
+        exp_ulp: EXP_ULP,
+        skip: vec![],
+        passes: vec![],
+    };
     if let Some(certificate) = &certificate {
         check.exp_ulp = certificate.exp_ulp.unwrap_or(EXP_ULP).max(EXP_ULP);
     }
@@ -101,8 +109,8 @@ fn check(dir: &Path, data: Option<&str>, options: &Options) -> Result<Report> {
         return Err(Error::new(dir.display().to_string(), "no dataset and no certificate: nothing to verify", help));
     }
     let stopped = options.first && report.verdict == Verdict::Refuted;
-    if let Some(certificate) = certificate.filter(|_| !stopped) {
-        report.claims = check.claims(&certificate, &hashes, &report)?;
+    if let Some(certificate) = certificate.as_ref().filter(|_| !stopped) {
+        report.claims = check.claims(certificate, &hashes, &report)?;
         report.verdict = report.claims.iter().fold(report.verdict, |verdict, claim| verdict.and(claim.verdict));
     }
     Ok(report)
@@ -188,6 +196,7 @@ fn wanted(dataset: &Dataset, t: usize) -> String {
 }
 
 struct Check<'a> {
+    claimed: &'a [Claimed],
     model: &'a Model,
     dataset: Option<&'a Dataset>,
     options: &'a Options,
@@ -206,9 +215,31 @@ impl Check<'_> {
         }
         let dataset = self.dataset.expect("a pass has data");
         let (first, bits, exp_ulp) = (self.options.first, self.options.bits, self.exp_ulp);
-        let pass = Pass { model: self.model, dataset, precision, exp_ulp, tolerance, skip: &self.skip, first, bits };
+        let comfortable = self.claimed_margin(precision).max(COMFORTABLE);
+        let pass = Pass {
+            model: self.model,
+            dataset,
+            precision,
+            exp_ulp,
+            tolerance,
+            skip: &self.skip,
+            first,
+            bits,
+            comfortable,
+        };
         self.passes.push((precision, tolerance, pass.run()?));
         Ok(self.passes.len() - 1)
+    }
+
+    /// The margin ratio that the certificate claims in an arithmetic: tokens with less are looked at carefully.
+    fn claimed_margin(&self, precision: Precision) -> f64 {
+        let ratio = |claim: &Claimed| match claim {
+            Claimed::Labels { arithmetic, smallest_margin_ratio, .. } if *arithmetic == precision => {
+                *smallest_margin_ratio
+            }
+            _ => None,
+        };
+        self.claimed.iter().filter_map(ratio).fold(0.0, f64::max)
     }
 
     fn claims(&mut self, certificate: &Certificate, hashes: &Hashes, report: &Report) -> Result<Vec<Claim>> {

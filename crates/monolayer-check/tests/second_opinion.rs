@@ -137,6 +137,7 @@ fn random_models_get_the_same_verdict_token_by_token() {
             skip: &skip,
             first: false,
             bits: 2048,
+            comfortable: 2.0,
         };
         for (t, decision) in pass.run().unwrap().decisions.iter().enumerate() {
             let letter = theirs["letters"].as_str().unwrap().as_bytes()[t];

@@ -140,7 +140,7 @@ fn data(root: &Path) {
     spoil(root, "ragged-columns", file, "error", "columns here", "a X\nb\n");
     spoil(root, "no-labels", file, "error", "no labels", "a\nb\n");
     spoil(root, "empty-data", file, "error", "no sequence", "\n\n");
-    spoil(root, "data-of-zeros", file, "error", "is not in the vocabulary", [0_u8; 64]);
+    spoil(root, "data-of-zeros", file, "error", "NUL byte", [0_u8; 64]);
 }
 
 /// Certificates that say more than is so.

@@ -73,6 +73,7 @@ fn check(
         skip: &skip,
         first: false,
         bits: 2048,
+        comfortable: 2.0,
     };
     let outcome = pass.run().expect("a well-formed case");
     let Labels::Classes(classes, _) = &dataset.labels else { unreachable!() };

@@ -11,6 +11,9 @@ pub(super) fn parse(name: &str, content: &[u8]) -> Result<Dataset> {
 fn read(name: &str, content: &[u8]) -> std::result::Result<Dataset, String> {
     let tensors = tensors::parse(content)?;
     let tokens = tensors.get("tokens").ok_or("no tensor named \"tokens\"")?;
+    if let Some(name) = tensors.keys().find(|name| !["tokens", "lengths", "labels"].contains(&name.as_str())) {
+        return Err(format!("a tensor named {name:?}, which is neither tokens, lengths nor labels"));
+    }
     let (lengths, d) = shape(tokens, tensors.get("lengths"))?;
     let mut dataset = Dataset::empty(name, Alphabet::Words(vec![]), Labels::None);
     let total: usize = lengths.iter().sum();

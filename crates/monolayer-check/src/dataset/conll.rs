@@ -4,13 +4,11 @@ use super::{Alphabet, Dataset, Labels, Names};
 use crate::error::{Error, Result};
 
 pub(super) fn parse(name: &str, content: &[u8]) -> Result<Dataset> {
-    let content = content.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(content);
     let mut dataset = Dataset::empty(name, Alphabet::Words(vec![]), Labels::None);
     let (mut words, mut labels, mut classes) = (Names::default(), Names::default(), Vec::new());
     let mut first: Option<(usize, usize)> = None;
     let mut latin = Vec::new();
-    for (at, line) in content.split(|&b| b == b'\n').enumerate() {
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
+    for (at, line) in super::lines(name, content)?.into_iter().enumerate() {
         let line = std::str::from_utf8(line).map_or_else(
             |_| {
                 latin.push(at + 1);
@@ -22,6 +20,10 @@ pub(super) fn parse(name: &str, content: &[u8]) -> Result<Dataset> {
         if columns.is_empty() || line.starts_with("-DOCSTART-") {
             end_sequence(&mut dataset);
             continue;
+        }
+        if first.is_none() && (line.starts_with("{\"tokens\"") || line.starts_with("{\"labels\"")) {
+            let what = "this looks like JSON lines, but is read as columns";
+            return Err(Error::new(format!("{name}:{}", at + 1), what, "name the file .jsonl, or give the format"));
         }
         let &mut (line_of_first, count) = first.get_or_insert((at + 1, columns.len()));
         if columns.len() != count {

@@ -24,8 +24,8 @@ struct Column {
 pub(super) fn parse(name: &str, content: &[u8]) -> Result<Dataset> {
     let mut dataset = Dataset::empty(name, Alphabet::Words(vec![]), Labels::None);
     let (mut tokens, mut labels) = (Column::default(), Column::default());
-    for (at, line) in content.split(|&b| b == b'\n').enumerate() {
-        if line.iter().all(u8::is_ascii_whitespace) {
+    for (at, line) in super::lines(name, content)?.into_iter().enumerate() {
+        if line.iter().all(|&b| b == b' ' || b == b'\t' || b == b'\r') {
             continue;
         }
         let place = || format!("{name}:{}", at + 1);
@@ -37,18 +37,29 @@ pub(super) fn parse(name: &str, content: &[u8]) -> Result<Dataset> {
             )
         };
         let line = json::parse(line).map_err(fail)?;
+        let strange =
+            line.object().and_then(|fields| fields.iter().find(|(key, _)| key != "tokens" && key != "labels"));
+        if let Some((key, _)) = strange {
+            return Err(fail(format!("the field {key:?} is neither tokens nor labels")));
+        }
+        let labeled = line.object().is_some_and(|fields| fields.iter().any(|(key, _)| key == "labels"));
         let items = line.get("tokens").list().ok_or_else(|| fail("no list of tokens".into()))?;
         if items.is_empty() {
             return Err(fail("the sequence is empty".into()));
         }
         tokens.extend(items, false).map_err(|e| fail(format!("tokens: {e}")))?;
         match line.get("labels") {
-            Json::Null => labels.set(Kind::Absent).map_err(|e| fail(format!("labels: {e}")))?,
+            Json::Null if !labeled => labels.set(Kind::Absent).map_err(|e| fail(format!("labels: {e}")))?,
             Json::List(list) if list.len() == items.len() => {
                 labels.extend(list, true).map_err(|e| fail(format!("labels: {e}")))?;
             }
             Json::List(list) => return Err(fail(format!("{} labels for {} tokens", list.len(), items.len()))),
             _ => return Err(fail("labels is not a list".into())),
+        }
+        if let (Some(Kind::Vectors(d)), Some(Kind::Vectors(outputs))) = (tokens.kind, labels.kind)
+            && d != outputs
+        {
+            return Err(fail(format!("labels of dimension {outputs} for tokens of dimension {d}")));
         }
         dataset.lines.extend(items.iter().map(|_| u32::try_from(at + 1).unwrap_or(u32::MAX)));
         dataset.offsets.push(dataset.lines.len());

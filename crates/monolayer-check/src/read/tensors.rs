@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::json::{self, Json};
+use crate::rounding::power_of_two;
 
 /// One tensor of a file: what its header says, checked, and its bytes.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,12 +83,16 @@ fn width(dtype: &str) -> Option<usize> {
 }
 
 impl Raw<'_> {
-    /// The entries of an `F32` or `F64` tensor, all finite.
+    /// The entries of a tensor of floats, all finite.
     pub fn floats(&self) -> Result<Vec<f64>, String> {
         let values: Vec<f64> = match self.dtype.as_str() {
             "F32" => self.bytes.as_chunks().0.iter().map(|&b| f64::from(f32::from_le_bytes(b))).collect(),
             "F64" => self.bytes.as_chunks().0.iter().map(|&b| f64::from_le_bytes(b)).collect(),
-            other => return Err(format!("entries are {other}, not F32 or F64")),
+            "F16" => self.bytes.as_chunks().0.iter().map(|&b| half(u16::from_le_bytes(b))).collect(),
+            "BF16" => {
+                self.bytes.as_chunks().0.iter().map(|&[a, b]| f64::from(f32::from_le_bytes([0, 0, a, b]))).collect()
+            }
+            other => return Err(format!("entries are {other}, which are no floats")),
         };
         match values.iter().position(|x| !x.is_finite()) {
             Some(at) => Err(format!("entry {at} is {}", values[at])),
@@ -109,5 +114,30 @@ impl Raw<'_> {
             "U64" => bytes.as_chunks().0.iter().map(|&b| u64::from_le_bytes(b).into()).collect(),
             _ => return None,
         })
+    }
+}
+
+/// IEEE binary16.
+fn half(bits: u16) -> f64 {
+    let sign = if bits >> 15 == 0 { 1.0 } else { -1.0 };
+    let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
+    sign * match exponent {
+        0 => fraction * power_of_two(-24),
+        31 => return if fraction == 0.0 { sign * f64::INFINITY } else { f64::NAN },
+        _ => (1024.0 + fraction) * power_of_two(exponent - 25),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_precision() {
+        assert_eq!(
+            [0x3C00, 0xC000, 0x0001, 0x7BFF, 0x0400].map(half),
+            [1.0, -2.0, 5.960_464_477_539_063e-8, 65504.0, 6.103_515_625e-5]
+        );
+        assert!(half(0x7C00).is_infinite() && half(0x7C01).is_nan());
     }
 }

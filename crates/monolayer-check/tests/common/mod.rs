@@ -2,6 +2,8 @@
 
 #![allow(dead_code)]
 
+pub mod spoil;
+
 use std::fs;
 use std::path::Path;
 

@@ -1,0 +1,185 @@
+//! Compiler and checker read the same bytes the same way, and what one compiles the other verifies.
+
+mod common;
+
+use std::path::Path;
+
+use common::spoil::fuzz;
+use monolayer::attention::Mask;
+use monolayer::context::Contexts;
+use monolayer::dataset as theirs;
+use monolayer::memorize::Memorizer;
+use monolayer_check::dataset::{self as ours, Alphabet, Labels};
+use monolayer_check::{Options, Precision, Verdict, context, model, verify};
+
+/// A dataset in words and numbers, so that both kinds can be compared.
+#[derive(Debug, PartialEq)]
+struct Plain {
+    tokens: Vec<String>,
+    labels: Vec<String>,
+    offsets: Vec<usize>,
+    lines: Vec<u32>,
+    hash: String,
+}
+
+fn rows(d: usize, data: &[f64]) -> Vec<String> {
+    data.chunks_exact(d).map(|row| format!("{:?}", row.iter().map(|x| x + 0.0).collect::<Vec<_>>())).collect()
+}
+
+fn their(data: &theirs::Dataset) -> Plain {
+    let named = |ids: &[u32], names: &theirs::Vocabulary| ids.iter().map(|&id| names.name(id).to_owned()).collect();
+    Plain {
+        tokens: match &data.tokens {
+            theirs::Tokens::Words { ids, vocabulary } => named(ids, vocabulary),
+            theirs::Tokens::Vectors { d, data } => rows(*d, data),
+        },
+        labels: match &data.labels {
+            theirs::Labels::None => vec![],
+            theirs::Labels::Classes { ids, names } => named(ids, names),
+            theirs::Labels::Vectors { d, data } => rows(*d, data),
+        },
+        offsets: data.offsets.clone(),
+        lines: data.lines.clone(),
+        hash: data.hash.clone(),
+    }
+}
+
+fn our(data: &ours::Dataset) -> Plain {
+    let pick = |ids: &[u32], names: &[String]| ids.iter().map(|&id| names[id as usize].clone()).collect();
+    Plain {
+        tokens: match &data.alphabet {
+            Alphabet::Words(words) => pick(&data.ids, words),
+            Alphabet::Vectors { d, data: entries } => pick(&data.ids, &rows(*d, entries)),
+        },
+        labels: match &data.labels {
+            Labels::None => vec![],
+            Labels::Classes(ids, names) => pick(ids, names),
+            Labels::Vectors(ids, d, entries) => pick(ids, &rows(*d, entries)),
+        },
+        offsets: data.offsets.clone(),
+        lines: data.lines.clone(),
+        hash: data.hash.clone(),
+    }
+}
+
+fn compare(bytes: &[u8], their_format: theirs::Format, our_format: ours::Format) {
+    let theirs = theirs::Dataset::read("x", their_format, bytes);
+    let ours = ours::parse("x", bytes, our_format);
+    match (theirs, ours) {
+        (Ok(theirs), Ok(ours)) => assert_eq!(their(&theirs), our(&ours)),
+        (Err(_), Err(_)) => (),
+        (Ok(_), Err(error)) => panic!("only the checker refuses: {error}\n{:?}", String::from_utf8_lossy(bytes)),
+        (Err(error), Ok(_)) => panic!("only the compiler refuses: {error}\n{:?}", String::from_utf8_lossy(bytes)),
+    }
+}
+
+#[test]
+fn spoiled_columns_are_read_alike() {
+    fuzz("conll", 3000, |bytes| compare(bytes, theirs::Format::Conll, ours::Format::Conll));
+}
+
+#[test]
+fn spoiled_json_lines_are_read_alike() {
+    fuzz("jsonl", 3000, |bytes| compare(bytes, theirs::Format::JsonLines, ours::Format::JsonLines));
+}
+
+#[test]
+fn spoiled_arrays_are_read_alike() {
+    fuzz("arrays", 3000, |bytes| compare(bytes, theirs::Format::Arrays, ours::Format::Arrays));
+}
+
+#[test]
+fn tasks_are_the_same() {
+    for name in ["copy", "reverse", "shift", "sort", "histogram", "majority", "parity", "pattern", "dyck", "nothing"] {
+        for options in [
+            "alphabet=4,length=1..4",
+            "length=03,alphabet=2",
+            "alphabet=30,length=2",
+            "alphabet=3,length=2",
+            "alphabet=0,length=2",
+            "alphabet=9,length=99",
+            "length=2",
+        ] {
+            let text = format!("task:{name}:{options}");
+            match (theirs::Dataset::open(&text), ours::open(&text, None)) {
+                (Ok(theirs), Ok(ours)) => assert_eq!((their(&theirs), theirs.name), (our(&ours), ours.name)),
+                (theirs, ours) => assert!(theirs.is_err() && ours.is_err(), "{text}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn the_same_tokens_are_impossible() {
+    for task in ["reverse", "histogram", "sort", "parity"] {
+        let text = format!("task:{task}:alphabet=3,length=1..4");
+        let (theirs, ours) = (theirs::Dataset::open(&text).unwrap(), ours::open(&text, None).unwrap());
+        let (theirs::Tokens::Words { ids, .. }, theirs::Labels::Classes { ids: labels, .. }) =
+            (&theirs.tokens, &theirs.labels)
+        else {
+            unreachable!()
+        };
+        for (positions, mask) in [(false, Mask::None), (true, Mask::None), (false, Mask::Causal), (true, Mask::Causal)]
+        {
+            let expected = Contexts::new(ids, &theirs.offsets, mask, positions).agree(labels).impossible;
+            let found = context::impossible(&context::contexts(&ours, positions, mask == Mask::Causal), &ours.labels);
+            let found: Vec<usize> = (0..found.len()).filter(|&t| found[t]).collect();
+            assert_eq!(expected, found, "{text}, positions {positions}, {mask:?}");
+        }
+    }
+}
+
+/// Whether the compiler and the checker accept a model directory.
+fn both_accept(dir: &Path) -> (bool, bool) {
+    (monolayer::model_file::read(dir).is_ok(), model::open(dir).is_ok())
+}
+
+#[test]
+fn hostile_models_are_refused_by_both() {
+    for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../attacks")).unwrap() {
+        let dir = entry.unwrap().path();
+        if dir.is_dir() {
+            let (theirs, ours) = both_accept(&dir);
+            assert_eq!(theirs, ours, "{}: compiler {theirs}, checker {ours}", dir.display());
+        }
+    }
+}
+
+#[test]
+fn what_the_compiler_refuses_the_checker_refuses() {
+    let dir = tempfile::tempdir().unwrap();
+    for (reader, file) in
+        [("config", "config.json"), ("vocabulary", "vocabulary.json"), ("tensors", "model.safetensors")]
+    {
+        common::Files::honest().write(dir.path());
+        fuzz(reader, 1000, |bytes| {
+            std::fs::write(dir.path().join(file), bytes).unwrap();
+            // The checker may be stricter (it refuses unknown fields that appear twice), never more lenient.
+            let (theirs, ours) = both_accept(dir.path());
+            assert!(theirs || !ours, "only the compiler refuses: {:?}", String::from_utf8_lossy(bytes));
+        });
+    }
+}
+
+#[test]
+fn compiled_models_are_verified_in_every_arithmetic() {
+    let dir = tempfile::tempdir().unwrap();
+    let tasks = [
+        "histogram:alphabet=3,length=4",
+        "reverse:alphabet=3,length=3",
+        "sort:alphabet=3,length=1..3",
+        "dyck:alphabet=2,length=1..5",
+    ];
+    for (i, task) in tasks.iter().enumerate() {
+        let text = format!("task:{task}");
+        let data = theirs::Dataset::open(&text).unwrap();
+        let compiled = Memorizer { candidates: 8, ..Memorizer::default() }.compile(&data, &|_, _| ()).unwrap();
+        let out = dir.path().join(i.to_string());
+        compiled.save(&out, &data).unwrap();
+        for precision in [None, Some(Precision::F64), Some(Precision::Real)] {
+            let report = verify(&out, Some(&text), &Options { precision, ..Options::default() });
+            assert_eq!(report.verdict, Verdict::Verified, "{text}: {}", report.text());
+            assert_eq!(report.impossible, compiled.impossible.len());
+        }
+    }
+}
