@@ -43,3 +43,8 @@ pub use dataset::Dataset;
 pub use error::{Error, Place, Result};
 pub use matrix::Matrix;
 pub use model::{AnyModel, Model};
+
+/// The tutorial's program is one of the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/tutorial/memorize.md")]
+mod tutorial {}
