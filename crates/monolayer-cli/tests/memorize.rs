@@ -10,21 +10,6 @@ use serde_json::{Value, json};
 /// Sorting all sequences of three letters: the label depends on the place and on all other tokens.
 const TASK: &str = "task:sort:alphabet=3,length=3";
 
-impl Files {
-    fn path(&self, name: &str) -> String {
-        self.0.path().join(name).to_str().unwrap().to_owned()
-    }
-
-    fn json(&self, name: &str) -> Value {
-        serde_json::from_slice(&std::fs::read(self.0.path().join(name)).unwrap()).unwrap()
-    }
-
-    fn bytes(&self, model: &str) -> Vec<Vec<u8>> {
-        let names = ["config.json", "model.safetensors", "vocabulary.json", "certificate.json"];
-        names.map(|name| std::fs::read(self.0.path().join(model).join(name)).unwrap()).to_vec()
-    }
-}
-
 #[test]
 fn everything_possible_is_memorized_by_one_rank_1_layer() {
     let files = Files::new();

@@ -183,5 +183,5 @@ fn conflict_lines(data: &Dataset, contexts: &Contexts, agreement: &Agreement, ar
     if impossible.len() > shown {
         text += &format!("  and {} more (-v shows all)\n", count(impossible.len() - shown));
     }
-    text + &format!("next: monolayer predict MODEL {}\n", args.data.data)
+    text + &format!("next: monolayer memorize {} --out model\n", args.data.data)
 }

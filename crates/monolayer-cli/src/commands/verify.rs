@@ -75,5 +75,9 @@ pub fn run(args: &Args, shared: &Shared) -> Outcome {
         ..Options::default()
     };
     let report = monolayer_check::verify(&args.model, args.data.as_deref(), &options);
-    Outcome { json: report.json(), text: report.text(), code: report.verdict.exit_code() }
+    let (mut text, code) = (report.text(), report.verdict.exit_code());
+    if report.error.is_some() && !shared.json {
+        eprint!("{}", std::mem::take(&mut text));
+    }
+    Outcome { json: report.json(), text, code }
 }

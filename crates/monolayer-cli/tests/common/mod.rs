@@ -85,6 +85,22 @@ impl Files {
         path.to_str().unwrap().to_owned()
     }
 
+    /// The path of a file or directory, there or not.
+    pub fn path(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    /// A file of JSON.
+    pub fn json(&self, name: &str) -> Value {
+        serde_json::from_slice(&std::fs::read(self.0.path().join(name)).unwrap()).unwrap()
+    }
+
+    /// The bytes of the files of a model directory.
+    pub fn bytes(&self, model: &str) -> Vec<Vec<u8>> {
+        let names = ["config.json", "model.safetensors", "vocabulary.json", "certificate.json"];
+        names.map(|name| std::fs::read(self.0.path().join(model).join(name)).unwrap()).to_vec()
+    }
+
     /// Copies a model and spoils it: `spoil` is given the path of the copy.
     pub fn copy(&self, name: &str, spoil: impl FnOnce(&Path)) -> String {
         let copy = self.0.path().join(name);
