@@ -202,7 +202,7 @@ fn what_cannot_be_explained_is_said() {
         Some("the sentence:2 (sequence 1, token 2)"),
         &["\"zebra\"", "--unknown"],
     );
-    refused(&["explain", &model, " "], Some("the sentence"), &[]);
+    refused(&["explain", &model, " "], None, &["the sentence has no words"]);
     let vectors = fixture("causal_vectors");
     let refusal = run(&["explain", vectors.to_str().unwrap(), "May"]);
     assert_eq!(refusal.code, 2, "{}", refusal.stdout);

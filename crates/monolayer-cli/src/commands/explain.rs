@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use monolayer::dataset::Format;
 use monolayer::explain::{Neighbor, Trace};
-use monolayer::{AnyModel, Dataset, with_model};
+use monolayer::{AnyModel, Dataset, Error, with_model};
 use serde_json::{Value, json};
 
 use super::{Outcome, Shared};
@@ -33,7 +33,10 @@ const SHOWN: usize = 4;
 
 pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     let model = AnyModel::open(&args.model)?;
-    let text: String = args.sentence.split_whitespace().map(|word| format!("{word}\n")).collect();
+    let text = args.sentence.split_whitespace().collect::<Vec<&str>>().join("\n");
+    if text.is_empty() {
+        return Err(Error::request("the sentence has no words", "write them separated by spaces").into());
+    }
     let sentence = Dataset::read("the sentence", Format::Conll, text.as_bytes())?;
     let data = args.data.as_deref().map(Dataset::open).transpose()?;
     if let (Some(data), false) = (&data, shared.quiet) {
