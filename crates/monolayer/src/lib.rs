@@ -32,6 +32,7 @@ pub mod projection;
 pub mod rank;
 pub mod search;
 pub mod separation;
+pub mod sparse;
 pub mod theorem_two;
 pub mod tight_scale;
 pub mod token_separation;
