@@ -2,7 +2,12 @@
 
 pub mod cover;
 pub mod gated;
+pub mod hinges;
+pub mod interpolate;
+pub mod plateau;
 pub mod proof;
+pub mod vectors;
+pub mod vectors_proof;
 pub mod zigzag;
 
 use std::path::Path;
