@@ -15,6 +15,8 @@ pub mod context_map;
 pub mod dataset;
 pub mod embedding;
 pub mod error;
+pub mod exact;
+pub mod exact_file;
 pub mod feed_forward;
 pub mod forward;
 pub mod kernels;

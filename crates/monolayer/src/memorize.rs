@@ -1,9 +1,11 @@
 //! Corollaries 1 and 2: any consistent dataset into one rank-1 attention layer and one feed-forward block, without training.
 
 pub mod cover;
+pub mod deep;
 pub mod gated;
 pub mod hinges;
 pub mod interpolate;
+pub mod paper;
 pub mod plateau;
 pub mod proof;
 pub mod vectors;

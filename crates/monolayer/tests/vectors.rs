@@ -69,7 +69,10 @@ fn identical_sequences_with_different_labels_get_the_majority() {
 
 #[test]
 fn all_tokens_equal_and_constant_labels() {
-    check(&dataset(&[(vec![vec![1.0, 1.0]; 3], vec![json!("x"); 3]), (vec![vec![1.0, 1.0]; 2], vec![json!("x"); 2])]), &[]);
+    check(
+        &dataset(&[(vec![vec![1.0, 1.0]; 3], vec![json!("x"); 3]), (vec![vec![1.0, 1.0]; 2], vec![json!("x"); 2])]),
+        &[],
+    );
     let tokens = (0..9).map(|i| vec![f64::from(i)]).collect();
     check(&dataset(&[(tokens, vec![json!([3.0]); 9])]), &[]);
 }

@@ -71,7 +71,9 @@ impl Readout {
             .map(|i| {
                 let mut out: Vec<Output> =
                     inputs.iter().zip(&intervals).map(|(h, known)| self.without_hinges(i, &h[i], known[i])).collect();
-                curves.iter().for_each(|curve| curve.add(i, inputs, &intervals, &mut out));
+                for curve in &curves {
+                    curve.add(i, inputs, &intervals, &mut out);
+                }
                 out
             })
             .collect();

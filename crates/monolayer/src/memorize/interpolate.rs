@@ -1,7 +1,7 @@
 //! Interpolation (Corollary 1 after Zhang et al.): the skip is kept, and a piecewise-linear curve along one coordinate s of
 //! the ids runs through `T_j = Y_j - H_j`, so that `F(X) = Y` as in (17).
 //!
-//! Hinges stand at `s_1 < ... < s_(M-1)`; the bend at `s_j` is the slope from s_j to s_(j+1) minus the slope before.
+//! Hinges stand at `s_1 < ... < s_(M-1)`; the bend at `s_j` is the slope from there to `s_(j+1)` minus the slope before.
 
 use crate::arithmetic::{Ball, Number as _};
 use crate::matrix::Matrix;

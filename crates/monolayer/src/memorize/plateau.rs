@@ -9,6 +9,10 @@
 //! ramp would be steep, one of them takes the other's label there, and gets its own from a bump along another coordinate,
 //! one in which it has more room.
 
+use dashu_ratio::RBig;
+
+use crate::exact::{map_block, rational};
+use crate::feed_forward::FeedForward;
 use crate::matrix::Matrix;
 
 use super::hinges::{Hinge, Readout};
@@ -31,14 +35,25 @@ pub struct Labeled<'a> {
     pub points: &'a Matrix<f64>,
 }
 
-/// A change of the output along a coordinate, by `rise` between two places.
+/// A change of the output along a coordinate between two places, from the output of one label to that of another.
 struct Ramp {
     coordinate: usize,
     /// +1 if its hinges are active to the right of it, -1 to the left.
     side: f64,
     from: f64,
     to: f64,
-    rise: Vec<f64>,
+    labels: (u32, u32),
+}
+
+/// Where the output changes.
+struct Plan {
+    /// The label where all hinges are silent.
+    base: u32,
+    ramps: Vec<Ramp>,
+    /// Runs of equal labels along the coordinate.
+    runs: usize,
+    /// A power of two beyond all coordinates.
+    bound: f64,
 }
 
 /// One coordinate of all ids, sorted.
@@ -52,47 +67,58 @@ struct Line {
 
 /// The block, and the number of runs of equal labels along the coordinate.
 pub fn plateau(ids: &Labeled) -> (Readout, usize) {
-    let d = ids.rows.cols;
-    let lines: Vec<Line> = (0..d).map(|k| Line::new(ids.rows, k)).collect();
-    let line = &lines[ids.coordinate];
-    let h = |id: usize, k: usize| ids.rows.row(id)[k];
-    let sorted_labels = |label: &[u32]| line.order.iter().map(|&id| label[id]).collect::<Vec<u32>>();
-    let count = |labels: &[u32]| 1 + labels.windows(2).filter(|pair| pair[0] != pair[1]).count();
-    let runs = count(&sorted_labels(ids.label));
+    let plan = Plan::new(ids);
+    let b2 = ids.points.row(plan.base as usize).iter().map(|y| y + plan.bound).collect();
+    let hinges = plan.ramps.iter().flat_map(|ramp| ramp.hinges(ids.points)).collect();
+    (Readout { hinges, b2, bound: Some(plan.bound) }, plan.runs)
+}
 
-    let (label, bumps) = relabel(ids, &lines);
-    let mut ramps = bumps;
-    for pair in line.order.windows(2) {
-        let (a, b) = (pair[0], pair[1]);
-        if label[a] != label[b] {
-            let rise = difference(ids.points, label[a], label[b]);
-            let (left, right) = (h(a, ids.coordinate), h(b, ids.coordinate));
-            ramps.push(ramp(ids.coordinate, line.side(left), left, right, rise));
+/// The same block with rational weights: on the plateaus it is equal to the outputs, not only close.
+pub fn exact_plateau(ids: &Labeled) -> FeedForward<RBig> {
+    let (readout, _) = plateau(ids);
+    let plan = Plan::new(ids);
+    let mut block = map_block(&readout.block(), |&x| rational(x));
+    let point = |label: u32, i: usize| rational(ids.points.row(label as usize)[i]);
+    for i in 0..ids.points.cols {
+        block.b2[i] = point(plan.base, i) + rational(plan.bound);
+        for (j, ramp) in plan.ramps.iter().enumerate() {
+            let rise = point(ramp.labels.1, i) - point(ramp.labels.0, i);
+            let bend = rational(ramp.side) * rise / (rational(ramp.to) - rational(ramp.from));
+            let unit = ids.points.cols + 2 * j;
+            block.w2.row_mut(i)[unit + 1] = -bend.clone();
+            block.w2.row_mut(i)[unit] = bend;
         }
     }
-    let bound = bound(ids.rows);
-    // The label where all hinges are silent: that of the id in the middle.
-    let base = ids.points.row(label[line.order[line.order.len() / 2]] as usize);
-    let b2 = base.iter().map(|y| y + bound).collect();
-    let hinges = ramps.iter().flat_map(Ramp::hinges).collect();
-    (Readout { hinges, b2, bound: Some(bound) }, runs)
+    block
 }
 
-/// A power of two beyond all coordinates.
-fn bound(rows: &Matrix<f64>) -> f64 {
-    let largest = rows.data.iter().fold(1.0_f64, |m, x| m.max(x.abs()));
-    (largest.log2().floor() + 1.0).exp2()
-}
-
-/// The change of the output from label `a` to label `b`.
-fn difference(points: &Matrix<f64>, a: u32, b: u32) -> Vec<f64> {
-    points.row(b as usize).iter().zip(points.row(a as usize)).map(|(b, a)| b - a).collect()
+impl Plan {
+    fn new(ids: &Labeled) -> Self {
+        let lines: Vec<Line> = (0..ids.rows.cols).map(|k| Line::new(ids.rows, k)).collect();
+        let line = &lines[ids.coordinate];
+        let changes = |label: &[u32]| -> Vec<(usize, usize)> {
+            let pairs = line.order.windows(2).map(|pair| (pair[0], pair[1]));
+            pairs.filter(|&(a, b)| label[a] != label[b]).collect()
+        };
+        let (label, mut ramps) = relabel(ids, &lines);
+        for (a, b) in changes(&label) {
+            let place = |id: usize| ids.rows.row(id)[ids.coordinate];
+            ramps.push(ramp(ids.coordinate, line.side(place(a)), place(a), place(b), (label[a], label[b])));
+        }
+        let largest = ids.rows.data.iter().fold(1.0_f64, |m, x| m.max(x.abs()));
+        Self {
+            base: label[line.order[line.order.len() / 2]],
+            ramps,
+            runs: 1 + changes(ids.label).len(),
+            bound: (largest.log2().floor() + 1.0).exp2(),
+        }
+    }
 }
 
 /// The ramp between two neighbors.
-fn ramp(coordinate: usize, side: f64, left: f64, right: f64, rise: Vec<f64>) -> Ramp {
+fn ramp(coordinate: usize, side: f64, left: f64, right: f64, labels: (u32, u32)) -> Ramp {
     let free = FREE * (right - left);
-    Ramp { coordinate, side, from: left + free, to: right - free, rise }
+    Ramp { coordinate, side, from: left + free, to: right - free, labels }
 }
 
 /// The labels with which the steep ramps are gone, and the bumps that make up for the difference.
@@ -117,10 +143,8 @@ fn relabel(ids: &Labeled, lines: &[Line]) -> (Vec<u32>, Vec<Ramp>) {
         };
         // The bump is as wide as the nearer neighbor allows, on both sides.
         let (center, side) = (h(b, k), lines[k].side(h(b, k)));
-        let rise = difference(ids.points, label[a], ids.label[b]);
-        let fall = rise.iter().map(|x| -x).collect();
-        bumps.push(ramp(k, side, center - room, center, rise));
-        bumps.push(ramp(k, side, center, center + room, fall));
+        bumps.push(ramp(k, side, center - room, center, (label[a], ids.label[b])));
+        bumps.push(ramp(k, side, center, center + room, (ids.label[b], label[a])));
         label[b] = label[a];
     }
     (label, bumps)
@@ -155,11 +179,12 @@ impl Line {
 
 impl Ramp {
     /// Two hinges with opposite bends.
-    fn hinges(&self) -> [Hinge; 2] {
+    fn hinges(&self, points: &Matrix<f64>) -> [Hinge; 2] {
         let &Self { coordinate, side, from, to, .. } = self;
         let (first, second) = if side > 0.0 { (from, to) } else { (to, from) };
         // Going left the output falls by what it rises going right.
-        let bend: Vec<f64> = self.rise.iter().map(|rise| side * rise / (to - from)).collect();
+        let (before, after) = (points.row(self.labels.0 as usize), points.row(self.labels.1 as usize));
+        let bend: Vec<f64> = before.iter().zip(after).map(|(a, b)| side * (b - a) / (to - from)).collect();
         let back = bend.iter().map(|x| -x).collect();
         [Hinge { coordinate, side, at: first, bend }, Hinge { coordinate, side, at: second, bend: back }]
     }

@@ -4,15 +4,15 @@
 //! its own for (token, context). One of them, chosen with v by search, tells all ids apart; the feed-forward block is made
 //! of [hinges](super::hinges) along it.
 
+use dashu_ratio::RBig;
 use rand::RngExt as _;
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use serde_json::json;
 
-use super::hinges::Readout;
 use super::interpolate::interpolate;
-use super::plateau::{Labeled, plateau};
+use super::plateau::{Labeled, exact_plateau, plateau};
 use super::vectors_proof::{Claim, Proof};
 use crate::attention::{Attention, Mask};
 use crate::context::{Agreement, Contexts};
@@ -20,6 +20,7 @@ use crate::context_map::{Projection, View, standard_deviation};
 use crate::dataset::{Dataset, Labels, Tokens};
 use crate::embedding::Embedding;
 use crate::error::{Error, Result};
+use crate::exact::{map_attention, map_head, rational};
 use crate::matrix::Matrix;
 use crate::model::{Head, Model, Words};
 use crate::position::Positions;
@@ -107,33 +108,12 @@ const NOTHING: f64 = 1e-13;
 
 /// Memorizes a dataset: the proof of Corollary 1, in order.
 pub fn memorize_vectors(data: &Dataset, options: &VectorOptions, tell: &dyn Fn(usize, f64)) -> Result<VectorMemo> {
-    let (labels, outputs) = labels_and_outputs(data)?;
-    let attempt = |positions: &Positions| -> Result<(TokenVectors, Map)> {
-        let vectors = TokenVectors::new(data, &options.embedding, positions, 0, options.seed)?;
-        let view = View::new(data, &vectors, options.mask);
-        let class = match options.method {
-            Method::Plateau => view.contexts.agree(&labels).label,
-            Method::Interpolate => (0..view.contexts.count as u32).collect(),
-        };
-        let map = find_map(data, &view, &class, options.seed, options.candidates, tell)?;
-        Ok((vectors, map))
-    };
-    let positions = needed(data, &labels, options);
-    let (vectors, map) = match attempt(&positions) {
-        // Ids that coincide without positions: a zero vector sees the mean of its sequence only, for example.
-        Err(_) if options.positions == Positions::Auto && positions == Positions::None => attempt(&Positions::Auto)?,
-        result => result?,
-    };
+    let Prepared { labels, outputs, vectors, map } = prepare(data, options, options.method == Method::Plateau, tell)?;
     let view = View::new(data, &vectors, options.mask);
     let agreement = view.contexts.agree(&labels);
     let points = outputs.points(vectors.d());
     let (readout, runs) = match options.method {
-        Method::Plateau => plateau(&Labeled {
-            rows: &map.rows,
-            coordinate: map.coordinate,
-            label: &agreement.label,
-            points: &points,
-        }),
+        Method::Plateau => plateau(&map.labeled(&agreement, &points)),
         Method::Interpolate => {
             let rows = agreement.label.iter().flat_map(|&l| points.row(l as usize)).copied().collect();
             let targets = Matrix::new(agreement.label.len(), points.cols, rows);
@@ -141,7 +121,12 @@ pub fn memorize_vectors(data: &Dataset, options: &VectorOptions, tell: &dyn Fn(u
         }
     };
     let attention = map.attention(options.mask);
-    let model = assemble(data, &vectors, attention.clone(), &readout, outputs.head(&points), options);
+    let layers = vec![Layer { attention: Some(attention.clone()), feed_forward: Some(readout.block()) }];
+    let method = match options.method {
+        Method::Plateau => "plateau",
+        Method::Interpolate => "interpolate",
+    };
+    let model = assemble(data, &vectors, layers, outputs.head(&points), source(data, options, method));
     let claim = Claim {
         view: &view,
         attention: &attention,
@@ -163,6 +148,70 @@ pub fn memorize_vectors(data: &Dataset, options: &VectorOptions, tell: &dyn Fn(u
         candidates: options.candidates.max(1),
         proof,
     })
+}
+
+/// A model with rational weights and what is known of it.
+#[derive(Debug, Clone)]
+pub struct ExactMemo {
+    /// The model.
+    pub model: Model<RBig>,
+    /// What labels the contexts allow.
+    pub agreement: Agreement,
+    /// How many different ids there are.
+    pub distinct: usize,
+    /// The smallest gap between ids that must be told apart, over the standard deviation of all ids.
+    pub gap: f64,
+}
+
+/// Plateaus with rational weights: evaluated by [`crate::exact`], outputs are equal to the labels.
+pub fn memorize_exactly(data: &Dataset, options: &VectorOptions, tell: &dyn Fn(usize, f64)) -> Result<ExactMemo> {
+    let Prepared { labels, outputs, vectors, map } = prepare(data, options, true, tell)?;
+    let view = View::new(data, &vectors, options.mask);
+    let agreement = view.contexts.agree(&labels);
+    let points = outputs.points(vectors.d());
+    let block = exact_plateau(&map.labeled(&agreement, &points));
+    let attention = Some(map_attention(&map.attention(options.mask), |&x| rational(x)));
+    let layers = vec![Layer { attention, feed_forward: Some(block) }];
+    let head = outputs.head(&points).map(|head| map_head(&head, |&x| rational(x)));
+    let model = assemble(data, &vectors, layers, head, source(data, options, "plateau"));
+    Ok(ExactMemo { model, agreement, distinct: view.contexts.count, gap: map.gap })
+}
+
+/// What every method starts from.
+pub(super) struct Prepared<'a> {
+    /// The number of each token's label.
+    pub labels: Vec<u32>,
+    /// What labels are as outputs.
+    pub outputs: Outputs<'a>,
+    /// The tokens.
+    pub vectors: TokenVectors,
+    /// The contextual map.
+    pub map: Map,
+}
+
+/// Tokens, and the contextual map that tells contexts with different labels apart, or, unless `by_label`, all contexts.
+pub(super) fn prepare<'a>(
+    data: &'a Dataset,
+    options: &VectorOptions,
+    by_label: bool,
+    tell: &dyn Fn(usize, f64),
+) -> Result<Prepared<'a>> {
+    let (labels, outputs) = labels_and_outputs(data)?;
+    let attempt = |positions: &Positions| -> Result<(TokenVectors, Map)> {
+        let vectors = TokenVectors::new(data, &options.embedding, positions, 0, options.seed)?;
+        let view = View::new(data, &vectors, options.mask);
+        let class =
+            if by_label { view.contexts.agree(&labels).label } else { (0..view.contexts.count as u32).collect() };
+        let map = find_map(data, &view, &class, options.seed, options.candidates, tell)?;
+        Ok((vectors, map))
+    };
+    let positions = needed(data, &labels, options);
+    let (vectors, map) = match attempt(&positions) {
+        // Ids that coincide without positions: a zero vector sees the mean of its sequence only, for example.
+        Err(_) if options.positions == Positions::Auto && positions == Positions::None => attempt(&Positions::Auto)?,
+        result => result?,
+    };
+    Ok(Prepared { labels, outputs, vectors, map })
 }
 
 /// Positions are used by default where contexts contradict each other without them.
@@ -216,7 +265,7 @@ impl Outputs<'_> {
             }
             Self::Classes(names) => {
                 let enough = |side: usize| (side as f64).powi(d as i32) >= names.len() as f64;
-                let side = (2..).find(|&side| enough(side)).expect("some power is large enough");
+                let side = (2..=names.len()).find(|&side| enough(side)).unwrap_or(2);
                 let digit = |l: usize, i: usize| l / side.saturating_pow(i as u32) % side;
                 Matrix::from_fn(names.len(), d, |l, i| digit(l, i) as f64 - (side / 2) as f64)
             }
@@ -252,7 +301,8 @@ pub(super) fn find_map(
         let g = projection.ids(view);
         let g: Vec<f64> = first.iter().map(|&t| g[t]).collect();
         // Ids in which the token and its context weigh about the same.
-        let scale = [0.5, 1.0, 2.0, 4.0][rng.random_range(0..4)] / Some(standard_deviation(&g)).filter(|&x| x > 0.0).unwrap_or(1.0);
+        let scale = [0.5, 1.0, 2.0, 4.0][rng.random_range(0..4)]
+            / Some(standard_deviation(&g)).filter(|&x| x > 0.0).unwrap_or(1.0);
         let w: Vec<f64> = spread.iter().map(|&s| scale * if s > 0.0 { s } else { 1.0 }).collect();
         let coordinate = rng.random_range(0..d);
         let ids: Vec<f64> = (0..g.len()).map(|c| tokens.row(c)[coordinate] + w[coordinate] * g[c]).collect();
@@ -318,6 +368,11 @@ fn column(rows: &Matrix<f64>, k: usize) -> Vec<f64> {
 }
 
 impl Map {
+    /// The ids with their labels.
+    pub fn labeled<'a>(&'a self, agreement: &'a Agreement, points: &'a Matrix<f64>) -> Labeled<'a> {
+        Labeled { rows: &self.rows, coordinate: self.coordinate, label: &agreement.label, points }
+    }
+
     /// Eq. 20.
     pub fn attention(&self, mask: Mask) -> Attention<f64> {
         let queries: Vec<f64> = self.projection.v.iter().map(|x| self.projection.kappa * x).collect();
@@ -325,42 +380,51 @@ impl Map {
     }
 }
 
-/// Tokens, attention, hinges and head as one model.
-fn assemble(
+/// Tokens, layers and head as one model, over the floats or the rationals.
+pub(super) fn assemble<T: From64>(
     data: &Dataset,
     vectors: &TokenVectors,
-    attention: Attention<f64>,
-    readout: &Readout,
-    head: Option<Head<f64>>,
-    options: &VectorOptions,
-) -> Model<f64> {
+    layers: Vec<Layer<T>>,
+    head: Option<Head<T>>,
+    source: serde_json::Value,
+) -> Model<T> {
+    let lift = |m: &Matrix<f64>| m.map(|&x| T::from_f64(x));
     let words = match &data.tokens {
         Tokens::Words { vocabulary, .. } => {
-            Some(Words { vocabulary: vocabulary.clone(), embedding: vectors.words.clone() })
+            Some(Words { vocabulary: vocabulary.clone(), embedding: lift(&vectors.words) })
         }
         Tokens::Vectors { .. } => None,
     };
-    let block = readout.block();
-    let method = match options.method {
-        Method::Plateau => "plateau",
-        Method::Interpolate => "interpolate",
-    };
-    Model {
-        words,
-        positions: vectors.positions.clone(),
-        transformer: Transformer {
-            d: vectors.d(),
-            pre_feed_forward: None,
-            layers: vec![Layer { attention: Some(attention), feed_forward: Some(block) }],
-        },
-        head,
-        source: json!({
-            "command": "memorize",
-            "method": method,
-            "version": env!("CARGO_PKG_VERSION"),
-            "seed": options.seed,
-            "candidates": options.candidates.max(1),
-            "data": data.hash,
-        }),
+    let transformer = Transformer { d: vectors.d(), pre_feed_forward: None, layers };
+    Model { words, positions: vectors.positions.as_ref().map(lift), transformer, head, source }
+}
+
+/// Numbers of a model that hold every float.
+pub(super) trait From64: Clone {
+    /// The number `x`, exactly.
+    fn from_f64(x: f64) -> Self;
+}
+
+impl From64 for f64 {
+    fn from_f64(x: f64) -> Self {
+        x
     }
+}
+
+impl From64 for RBig {
+    fn from_f64(x: f64) -> Self {
+        rational(x)
+    }
+}
+
+/// How a model was made.
+pub(super) fn source(data: &Dataset, options: &VectorOptions, method: &str) -> serde_json::Value {
+    json!({
+        "command": "memorize",
+        "method": method,
+        "version": env!("CARGO_PKG_VERSION"),
+        "seed": options.seed,
+        "candidates": options.candidates.max(1),
+        "data": data.hash,
+    })
 }

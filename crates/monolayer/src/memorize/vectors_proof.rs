@@ -12,9 +12,10 @@ use super::hinges::{Output, Readout, ball};
 use super::proof::EXP_ULP;
 use super::vectors::first_tokens;
 use crate::arithmetic::{Ball, Interval, Magnitude, Number};
-use crate::attention::{Attention, Head as AttentionHead};
+use crate::attention::Attention;
 use crate::context_map::View;
 use crate::error::Result;
+use crate::exact::map_attention;
 use crate::matrix::Matrix;
 use crate::model::Head;
 
@@ -106,7 +107,7 @@ impl Claim<'_> {
         ball: impl Fn(&N) -> Ball + Sync,
     ) -> Result<Vec<Vec<Ball>>> {
         let view = self.view;
-        let attention = lift::<N>(self.attention);
+        let attention = map_attention(self.attention, |&x| N::from_f64(x));
         let mut wanted: Vec<Vec<usize>> = vec![Vec::new(); view.offsets.len() - 1];
         tokens.iter().enumerate().for_each(|(i, &t)| wanted[view.place(t).0].push(i));
         let of_sequence = |(sequence, wanted): (usize, &Vec<usize>)| -> Result<Vec<(usize, Vec<Ball>)>> {
@@ -173,18 +174,6 @@ impl Claim<'_> {
 fn largest_error(out: &[Output], target: &[f64]) -> f64 {
     let distance = |(o, &y): (&Output, &f64)| (o.value.clone() - Ball::new(y, 64)).to_interval().magnitude();
     out.iter().zip(target).map(distance).fold(0.0, f64::max)
-}
-
-/// The same attention over other numbers.
-fn lift<N: Number>(attention: &Attention<f64>) -> Attention<N> {
-    let lift = |m: &Matrix<f64>| m.map(|&x| N::from_f64(x));
-    let head = |h: &AttentionHead<f64>| AttentionHead {
-        w_q: lift(&h.w_q),
-        w_k: lift(&h.w_k),
-        w_v: lift(&h.w_v),
-        w_o: lift(&h.w_o),
-    };
-    Attention { kind: attention.kind, mask: attention.mask, heads: attention.heads.iter().map(head).collect() }
 }
 
 /// How outputs become labels.
