@@ -7,6 +7,9 @@ use monolayer::model::Predictions;
 use monolayer::position::Positions;
 use monolayer::{Dataset, Error};
 use proptest::prelude::*;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
 use serde_json::{Value, json};
 
 type Sequence = (Vec<Vec<f64>>, Vec<Value>);
@@ -104,6 +107,42 @@ fn many_labels_in_one_dimension() {
     let tokens: Vec<Vec<f64>> = (0..300).map(|i| vec![f64::from(i * 7919 % 1009) / 100.0]).collect();
     let labels = (0..300).map(|i| json!(format!("label {i}"))).collect();
     check(&dataset(&[(tokens, labels)]), &[]);
+}
+
+#[test]
+fn sequences_of_different_lengths_share_a_context() {
+    let twice = vec![vec![1.0, 0.5], vec![2.0, 0.25], vec![1.0, 0.5], vec![2.0, 0.25]];
+    let labels = vec![json!(0), json!(1), json!(0), json!(1)];
+    let data = dataset(&[(twice[..2].to_vec(), labels[..2].to_vec()), (twice, labels)]);
+    check(&data, &[]);
+    assert_eq!(memorize(&data, &options(Method::Plateau)).unwrap().distinct, 2);
+}
+
+#[test]
+fn numbers_that_overflow_are_an_error() {
+    let huge = vec![vec![1e300], vec![1.7e308], vec![-1.7e308]];
+    let data = dataset(&[(huge, vec![json!(0), json!(1), json!(0)])]);
+    let error = memorize(&data, &options(Method::Plateau)).unwrap_err().to_string();
+    assert!(error.contains("overflow"), "{error}");
+    let tiny = vec![vec![1e-150], vec![2e-150], vec![-1e-150]];
+    check(&dataset(&[(tiny, vec![json!(0), json!(1), json!(0)])]), &[]);
+}
+
+/// Corollary 1 at N = 1,000, n = 16, d = 8 with ten outputs.
+#[test]
+fn sixteen_thousand_ids() {
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let mut vector = || (0..8).map(|_| StandardNormal.sample(&mut rng)).collect::<Vec<f64>>();
+    let outputs: Vec<Vec<f64>> = (0..10).map(|_| vector()).collect();
+    let tokens: Vec<Vec<Vec<f64>>> = (0..1000).map(|_| (0..16).map(|_| vector()).collect()).collect();
+    let label = |i: usize| json!(outputs[i * 7919 % 1013 % 10]);
+    let labels = |i: usize| (0..16).map(|place| label(16 * i + place)).collect();
+    let data = dataset(&tokens.into_iter().enumerate().map(|(i, tokens)| (tokens, labels(i))).collect::<Vec<_>>());
+    for method in [Method::Plateau, Method::Interpolate] {
+        let memo = memorize(&data, &options(method)).unwrap();
+        assert_eq!((memo.distinct, right(&data, &memo)), (16_000, 16_000));
+        assert!(memo.proof.real_error <= 1e-6 && memo.undecided.is_empty(), "{method:?} {}", memo.proof.real_error);
+    }
 }
 
 #[test]

@@ -17,7 +17,8 @@
 use dashu_int::{IBig, UBig};
 use dashu_ratio::RBig;
 
-use super::vectors::{ExactMemo, Outputs, Prepared, VectorOptions, assemble, prepare, source};
+use super::outputs::Outputs;
+use super::vectors::{ExactMemo, Prepared, VectorOptions, assemble, prepare, source};
 use crate::context_map::View;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};

@@ -7,7 +7,8 @@ use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution as _, StandardNormal};
 
-use super::vectors::{first_tokens, labels_and_outputs};
+use super::outputs::labels_and_outputs;
+use super::vector_map::first_tokens;
 use crate::arithmetic::{Ball, Interval, Magnitude, Number as _};
 use crate::attention::{Attention, Mask, dot};
 use crate::context_map::View;

@@ -5,26 +5,23 @@
 //! of [hinges](super::hinges) along it.
 
 use dashu_ratio::RBig;
-use rand::RngExt as _;
-use rand::SeedableRng as _;
-use rand_chacha::ChaCha8Rng;
-use rayon::prelude::*;
 use serde_json::json;
 
 use super::interpolate::interpolate;
-use super::plateau::{Labeled, exact_plateau, plateau};
+use super::outputs::{Outputs, labels_and_outputs};
+use super::plateau::{exact_plateau, plateau};
+use super::vector_map::{Map, find_map};
 use super::vectors_proof::{Claim, Proof};
-use crate::attention::{Attention, Mask};
+use crate::attention::Mask;
 use crate::context::{Agreement, Contexts};
-use crate::context_map::{Projection, View, standard_deviation};
-use crate::dataset::{Dataset, Labels, Tokens};
+use crate::context_map::View;
+use crate::dataset::{Dataset, Tokens};
 use crate::embedding::Embedding;
 use crate::error::{Error, Result};
 use crate::exact::{map_attention, map_head, rational};
 use crate::matrix::Matrix;
 use crate::model::{Head, Model, Words};
 use crate::position::Positions;
-use crate::search;
 use crate::token_vectors::TokenVectors;
 use crate::transformer::{Layer, Transformer};
 
@@ -87,24 +84,9 @@ pub struct VectorMemo {
     pub candidates: usize,
     /// What was proved.
     pub proof: Proof,
+    /// Possible tokens whose label is not proved in double precision.
+    pub undecided: Vec<usize>,
 }
-
-/// The tokens after attention, one row per context, and how they were reached.
-pub(super) struct Map {
-    /// Keys, values and queries.
-    pub projection: Projection,
-    /// `W_O`.
-    pub w: Vec<f64>,
-    /// The coordinate that tells ids apart.
-    pub coordinate: usize,
-    /// One row per context.
-    pub rows: Matrix<f64>,
-    /// The smallest gap that matters, over the standard deviation.
-    pub gap: f64,
-}
-
-/// Gaps below this part of the ids' range are rounding, not gaps.
-const NOTHING: f64 = 1e-13;
 
 /// Memorizes a dataset: the proof of Corollary 1, in order.
 pub fn memorize_vectors(data: &Dataset, options: &VectorOptions, tell: &dyn Fn(usize, f64)) -> Result<VectorMemo> {
@@ -137,6 +119,15 @@ pub fn memorize_vectors(data: &Dataset, options: &VectorOptions, tell: &dyn Fn(u
         exact_ids: options.method == Method::Interpolate,
     };
     let proof = claim.prove()?;
+    if !proof.real_error.is_finite() {
+        return Err(Error::request(
+            "the numbers of this dataset, or their products, overflow double precision",
+            "scale the vectors to a size near 1",
+        ));
+    }
+    let possible = |t: &usize| !agreement.impossible.contains(t);
+    let uncertain = |t: &usize| !proof.certain(view.contexts.of_token[*t]);
+    let undecided = (0..data.tokens()).filter(uncertain).filter(possible).collect();
     let ids = view.contexts.of_token.iter().map(|&c| map.rows.row(c as usize)[map.coordinate]).collect();
     Ok(VectorMemo {
         model,
@@ -147,6 +138,7 @@ pub fn memorize_vectors(data: &Dataset, options: &VectorOptions, tell: &dyn Fn(u
         runs,
         candidates: options.candidates.max(1),
         proof,
+        undecided,
     })
 }
 
@@ -223,161 +215,6 @@ fn needed(data: &Dataset, labels: &[u32], options: &VectorOptions) -> Positions 
     let conflicts =
         |positions| Contexts::new(&ids, &data.offsets, options.mask, positions).agree(labels).impossible.len();
     if conflicts(false) > conflicts(true) { Positions::Auto } else { Positions::None }
-}
-
-/// What the labels of a dataset are as outputs.
-pub(super) enum Outputs<'a> {
-    /// Vectors: themselves.
-    Vectors(Matrix<f64>),
-    /// Classes: points of a grid, and a head that finds the nearest.
-    Classes(&'a [String]),
-}
-
-/// The number of each token's label, and what labels are as outputs.
-pub(super) fn labels_and_outputs(data: &Dataset) -> Result<(Vec<u32>, Outputs<'_>)> {
-    match &data.labels {
-        Labels::None => Err(Error::data(
-            crate::error::Place::file(&data.name),
-            "it has no labels",
-            "memorizing needs a label for every token",
-        )),
-        Labels::Classes { ids, names } => Ok((ids.clone(), Outputs::Classes(names.names()))),
-        Labels::Vectors { d, data: vectors } => {
-            if let Tokens::Words { .. } = data.tokens {
-                let help = "give classes as labels, or vectors as tokens";
-                return Err(Error::request("words with vectors as labels", help));
-            }
-            let (ids, first) = crate::context::distinct_rows(*d, vectors);
-            let rows = first.iter().flat_map(|&t| &vectors[t * d..(t + 1) * d]).copied().collect();
-            Ok((ids, Outputs::Vectors(Matrix::new(first.len(), *d, rows))))
-        }
-    }
-}
-
-impl Outputs<'_> {
-    /// The output of each label in dimension d. Classes get the unit vectors if there are enough, else the corners of the
-    /// smallest grid of whole numbers with enough of them, around 0.
-    pub fn points(&self, d: usize) -> Matrix<f64> {
-        match self {
-            Self::Vectors(points) => points.clone(),
-            Self::Classes(names) if names.len() <= d => {
-                Matrix::from_fn(names.len(), d, |l, i| if l == i { 1.0 } else { 0.0 })
-            }
-            Self::Classes(names) => {
-                let enough = |side: usize| (side as f64).powi(d as i32) >= names.len() as f64;
-                let side = (2..=names.len()).find(|&side| enough(side)).unwrap_or(2);
-                let digit = |l: usize, i: usize| l / side.saturating_pow(i as u32) % side;
-                Matrix::from_fn(names.len(), d, |l, i| digit(l, i) as f64 - (side / 2) as f64)
-            }
-        }
-    }
-
-    /// The head that finds the nearest point: `c . y - |c|^2 / 2` is largest for the nearest c.
-    pub fn head(&self, points: &Matrix<f64>) -> Option<Head<f64>> {
-        let Self::Classes(names) = self else { return None };
-        let bias = points.iter_rows().map(|c| -c.iter().map(|x| x * x).sum::<f64>() / 2.0).collect();
-        Some(Head { labels: names.to_vec(), weight: points.clone(), bias })
-    }
-}
-
-/// Searches for the projection, `W_O` and coordinate with the widest smallest gap between ids of different classes.
-pub(super) fn find_map(
-    data: &Dataset,
-    view: &View,
-    class: &[u32],
-    seed: u64,
-    candidates: usize,
-    tell: &dyn Fn(usize, f64),
-) -> Result<Map> {
-    let first = first_tokens(view);
-    let d = view.vectors.d();
-    let tokens = first.iter().flat_map(|&t| view.vectors.vector(view.ids[t], view.place(t).1)).collect();
-    let tokens = Matrix::new(first.len(), d, tokens);
-    let spread: Vec<f64> = (0..d).map(|k| standard_deviation(&column(&tokens, k))).collect();
-    let attempt = |number: usize| {
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        rng.set_stream(number as u64 + 1);
-        let projection = search::random(view, &mut rng);
-        let g = projection.ids(view);
-        let g: Vec<f64> = first.iter().map(|&t| g[t]).collect();
-        // Ids in which the token and its context weigh about the same.
-        let scale = [0.5, 1.0, 2.0, 4.0][rng.random_range(0..4)]
-            / Some(standard_deviation(&g)).filter(|&x| x > 0.0).unwrap_or(1.0);
-        let w: Vec<f64> = spread.iter().map(|&s| scale * if s > 0.0 { s } else { 1.0 }).collect();
-        let coordinate = rng.random_range(0..d);
-        let ids: Vec<f64> = (0..g.len()).map(|c| tokens.row(c)[coordinate] + w[coordinate] * g[c]).collect();
-        let gap = smallest_gap(&ids, class);
-        (gap, projection, w, coordinate, g)
-    };
-    let all = (0..candidates.max(1)).into_par_iter().map(attempt);
-    // The first among equals, so that the number of threads does not matter.
-    let best = all.enumerate().reduce_with(|a, b| match b.1.0.gap.total_cmp(&a.1.0.gap) {
-        std::cmp::Ordering::Greater => b,
-        std::cmp::Ordering::Equal if b.0 < a.0 => b,
-        _ => a,
-    });
-    let (_, (gap, projection, w, coordinate, g)) = best.expect("at least one candidate");
-    tell(candidates.max(1), gap.gap);
-    let rows = Matrix::from_fn(first.len(), d, |c, k| tokens.row(c)[k] + w[k] * g[c]);
-    let ids = column(&rows, coordinate);
-    let range = ids.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
-    if gap.gap * standard_deviation(&ids) <= NOTHING * range {
-        let (a, b) = gap.contexts;
-        return Err(Error::data(
-            data.place(first[a]),
-            format!("no projection of {} tells this token from that of {}", candidates.max(1), data.place(first[b])),
-            "use --positions auto, or more --candidates; a zero vector sees only the mean of its sequence",
-        ));
-    }
-    Ok(Map { projection, w, coordinate, rows, gap: gap.gap })
-}
-
-/// The closest two ids of different classes.
-struct Gap {
-    /// Their distance over the standard deviation of all.
-    gap: f64,
-    contexts: (usize, usize),
-}
-
-fn smallest_gap(ids: &[f64], class: &[u32]) -> Gap {
-    let mut order: Vec<usize> = (0..ids.len()).collect();
-    order.sort_by(|&a, &b| ids[a].total_cmp(&ids[b]));
-    let spread = standard_deviation(ids);
-    let mut smallest = Gap { gap: f64::INFINITY, contexts: (0, 0) };
-    for pair in order.windows(2).filter(|pair| class[pair[0]] != class[pair[1]]) {
-        let gap = ids[pair[1]] - ids[pair[0]];
-        let gap = if spread > 0.0 { gap / spread } else { 0.0 };
-        if gap < smallest.gap {
-            smallest = Gap { gap, contexts: (pair[0], pair[1]) };
-        }
-    }
-    smallest
-}
-
-/// The first token of each context.
-pub(super) fn first_tokens(view: &View) -> Vec<usize> {
-    let mut first = vec![0; view.contexts.count];
-    for (t, &context) in view.contexts.of_token.iter().enumerate().rev() {
-        first[context as usize] = t;
-    }
-    first
-}
-
-fn column(rows: &Matrix<f64>, k: usize) -> Vec<f64> {
-    rows.iter_rows().map(|row| row[k]).collect()
-}
-
-impl Map {
-    /// The ids with their labels.
-    pub fn labeled<'a>(&'a self, agreement: &'a Agreement, points: &'a Matrix<f64>) -> Labeled<'a> {
-        Labeled { rows: &self.rows, coordinate: self.coordinate, label: &agreement.label, points }
-    }
-
-    /// Eq. 20.
-    pub fn attention(&self, mask: Mask) -> Attention<f64> {
-        let queries: Vec<f64> = self.projection.v.iter().map(|x| self.projection.kappa * x).collect();
-        Attention::rank_one(mask, &self.projection.v, &queries, &self.w)
-    }
 }
 
 /// Tokens, layers and head as one model, over the floats or the rationals.

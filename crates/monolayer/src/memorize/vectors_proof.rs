@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::hinges::{Output, Readout, ball};
 use super::proof::EXP_ULP;
-use super::vectors::first_tokens;
+use super::vector_map::first_tokens;
 use crate::arithmetic::{Ball, Interval, Magnitude, Number};
 use crate::attention::Attention;
 use crate::context_map::View;
@@ -145,7 +145,8 @@ impl Claim<'_> {
         let visible = view.visible(t);
         let start = view.offsets[view.place(t).0];
         let head = &self.attention.heads[0];
-        let n = visible.len() as f64;
+        // Sequences of other lengths may share the context.
+        let n = self.view.offsets.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(1) as f64;
         let d = row.len() as f64;
         // The largest sum of absolute values of a projection's terms bounds both the projection and, times gamma, its error.
         let size = |w: &[f64], x: &[f64]| w.iter().zip(x).map(|(w, x)| (w * x).abs()).sum::<f64>();
@@ -206,10 +207,10 @@ impl Decoder {
         if self.apart.is_infinite() {
             return f64::INFINITY;
         }
-        if error > 1.0 {
+        let head = self.rounding > 0.0;
+        if head && error > 1.0 {
             return 0.0;
         }
-        let lost = self.apart * self.d.sqrt() * SLACK * error + self.rounding;
-        self.apart * self.apart / 2.0 / lost
+        self.apart / 2.0 / (self.d.sqrt() * SLACK * error + self.rounding / self.apart)
     }
 }
