@@ -3,9 +3,11 @@
 mod bench;
 mod data;
 mod demo;
+mod explain;
 mod inspect;
 mod memorize;
 mod predict;
+mod verify;
 
 use std::str::FromStr;
 
@@ -49,8 +51,10 @@ pub struct Shared {
 enum Command {
     Data(data::Args),
     Memorize(memorize::Args),
+    Verify(verify::Args),
     Predict(predict::Args),
     Inspect(inspect::Args),
+    Explain(explain::Args),
     Demo(demo::Args),
     Bench(bench::Args),
     /// Print completions for a shell
@@ -63,16 +67,21 @@ enum Command {
     },
 }
 
-/// What a command found: for machines, for people, and whether it holds.
+/// What a command found: for machines, for people, and the exit code.
 pub struct Outcome {
     pub json: serde_json::Value,
     pub text: String,
-    pub holds: bool,
+    pub code: u8,
 }
 
 impl Outcome {
     fn done(json: serde_json::Value, text: String) -> Self {
-        Self { json, text, holds: true }
+        Self::decided(json, text, true)
+    }
+
+    /// Exit code 0 if it holds, 1 if not.
+    fn decided(json: serde_json::Value, text: String, holds: bool) -> Self {
+        Self { json, text, code: u8::from(!holds) }
     }
 }
 
@@ -80,9 +89,11 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
     match &cli.command {
         Command::Data(args) => data::run(args, &cli.shared),
         Command::Memorize(args) => memorize::run(args, &cli.shared),
+        Command::Verify(args) => Ok(verify::run(args, &cli.shared)),
         Command::Predict(args) => predict::run(args, &cli.shared),
-        Command::Inspect(args) => inspect::run(args),
-        Command::Demo(args) => demo::run(args, &cli.shared),
+        Command::Inspect(args) => inspect::run(args, &cli.shared),
+        Command::Explain(args) => explain::run(args, &cli.shared),
+        Command::Demo(args) => demo::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

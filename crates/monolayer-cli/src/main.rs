@@ -25,27 +25,32 @@ fn main() -> ExitCode {
     match commands::run(&cli) {
         Ok(outcome) => finish(&cli, &outcome),
         Err(error) => {
-            let place = error.downcast_ref::<monolayer::Error>().and_then(monolayer::Error::place);
-            fail(cli.shared.json, &format!("{error:#}"), place.as_deref())
+            // The library's errors say everything themselves; others say it along their chain of causes.
+            let known = error.downcast_ref::<monolayer::Error>();
+            let message = known.map_or_else(|| format!("{error:#}"), ToString::to_string);
+            fail(cli.shared.json, &message, known.and_then(monolayer::Error::place).as_deref())
         }
     }
 }
 
-/// Prints what was found. Exit code 0 if it holds, 1 if not.
+/// Prints what was found, and ends with the code that says it.
 fn finish(cli: &Cli, outcome: &Outcome) -> ExitCode {
     let text = if cli.shared.json { format!("{}\n", outcome.json) } else { outcome.text.clone() };
-    // A reader that closes the pipe early has seen what it wanted.
-    let _ = std::io::stdout().write_all(text.as_bytes());
-    if outcome.holds { ExitCode::SUCCESS } else { ExitCode::from(1) }
+    match std::io::stdout().write_all(text.as_bytes()).and_then(|()| std::io::stdout().flush()) {
+        // A reader that closes the pipe early has seen what it wanted.
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => fail(false, &format!("stdout: {error}"), None),
+        _ => ExitCode::from(outcome.code),
+    }
 }
 
 /// Says why it could not run. Exit code 2.
 fn fail(json: bool, message: &str, place: Option<&str>) -> ExitCode {
+    let message = message.trim_start_matches("error: ").trim_end();
     if json {
-        let object = serde_json::json!({ "error": message.trim_end(), "where": place });
+        let object = serde_json::json!({ "error": message, "where": place });
         let _ = writeln!(std::io::stdout(), "{object}");
     } else {
-        let _ = writeln!(std::io::stderr(), "error: {}", message.trim_end());
+        let _ = writeln!(std::io::stderr(), "error: {message}");
     }
     ExitCode::from(2)
 }

@@ -25,14 +25,14 @@ impl<N: Number> FeedForward<N> {
 
     /// The block on one token.
     pub fn apply_token(&self, h: &[N]) -> Vec<N> {
-        let hidden: Vec<N> = self.w1.iter_rows().zip(&self.b1).map(|(w, b)| relu(dot(w, h) + b)).collect();
+        let hidden: Vec<N> = self.w1.iter_rows().zip(&self.b1).map(|(w, b)| relu(&(dot(w, h) + b))).collect();
         let out = self.w2.iter_rows().zip(&self.b2).map(|(w, b)| dot(w, &hidden) + b);
         h.iter().zip(out).map(|(h, out)| h.clone() + out).collect()
     }
 }
 
 /// max(x, 0).
-pub fn relu<N: Number>(x: N) -> N {
+pub fn relu<N: Number>(x: &N) -> N {
     x.max(&N::zero())
 }
 

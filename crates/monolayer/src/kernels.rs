@@ -3,6 +3,9 @@
 //! Each loop is plain code compiled several times, for the baseline and for wider vector units, and chosen when it runs
 //! ([`pulp::Arch`]); the matrix products are the `gemm` crate's, which does the same.
 
+// Only what is inlined into [`vectorized`] is compiled for wider vector units.
+#![allow(clippy::inline_always)]
+
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
 
 use gemm::Parallelism;
@@ -36,6 +39,7 @@ pub trait Real:
     /// The same number in double precision.
     fn to_f64(self) -> f64;
     /// The larger of two numbers.
+    #[must_use]
     fn larger(self, other: Self) -> Self;
     /// Whether it is neither infinite nor NaN.
     fn finite(self) -> bool;
@@ -44,6 +48,7 @@ pub trait Real:
     /// Little-endian bytes of the numbers.
     fn to_bytes(numbers: &[Self]) -> Vec<u8>;
     /// e^x for x <= 0, within 2 ulp; results below the smallest normal number are 0.
+    #[must_use]
     fn exp_nonpositive(self) -> Self;
 }
 
@@ -111,7 +116,7 @@ macro_rules! real {
     };
 }
 
-real!(f32, u32, "f32", degree: 7, ln2: 0.693_359_375 + -2.121_944_4e-4);
+real!(f32, u32, "f32", degree: 7, ln2: 0.693_359_4 + -2.121_944_4e-4);
 real!(f64, u64, "f64", degree: 13, ln2: 0.693_147_180_369_123_8 + 1.908_214_929_270_587_7e-10);
 
 /// `out = a b^T`, or `out += a b^T` when `add`, for row-major `a [m, k]`, `b [n, k]`, `out [m, n]`.
@@ -235,7 +240,7 @@ fn fold<R: Real>(lanes: &[R; LANES]) -> R {
     let mut width = LANES / 2;
     while width > 0 {
         for l in 0..width {
-            lanes[l] = lanes[l] + lanes[l + width];
+            lanes[l] += lanes[l + width];
         }
         width /= 2;
     }

@@ -17,6 +17,7 @@ pub mod embedding;
 pub mod error;
 pub mod exact;
 pub mod exact_file;
+pub mod explain;
 pub mod feed_forward;
 pub mod forward;
 pub mod kernels;

@@ -36,7 +36,7 @@ use crate::search::{self, Found};
 use crate::token_vectors::TokenVectors;
 use crate::transformer::{Layer, Transformer};
 use crate::with_model;
-use gated::{Gated, Plan};
+use gated::{Covered, Gated, Plan};
 use proof::Proof;
 
 /// How a dataset is memorized.
@@ -99,6 +99,8 @@ pub struct Compiled {
     pub right: usize,
     /// What was proved in the model's precision, and in double precision.
     pub claims: Vec<Claim>,
+    /// The smallest margin over its error bound, in the model's precision, and in double precision if that is another.
+    pub ratios: Vec<f64>,
     /// How many projections were tried.
     pub candidates: usize,
     /// The smallest gap between differently labeled contexts of one token, over the standard deviation of the ids.
@@ -115,6 +117,9 @@ impl Compiled {
 
 /// Random orders of summation that a token which is not proved must survive.
 const ORDERS: u64 = 20;
+
+/// Tokens of which one usually fails where single precision will not do.
+const LEAST_CERTAIN: usize = 64;
 
 /// Everything that is known before the units are built.
 struct Stage<'a> {
@@ -156,15 +161,16 @@ impl Memorizer {
         let hash = &data.hash;
         let stage =
             Stage { memorizer: self, vocabulary, names, label_codes, view, agreement, found, ids, default, hash };
-        let compiled = match self.precision {
-            Precision::F32 => stage.build::<f32>(data, gap)?,
-            Precision::F64 => stage.build::<f64>(data, gap)?,
-            Precision::Auto => match stage.build::<f32>(data, gap) {
-                Ok(compiled) if compiled.right + compiled.impossible.len() == data.tokens() => compiled,
-                _ => stage.build::<f64>(data, gap)?,
+        let plan = stage.plan();
+        let covered = plan.cover()?;
+        match self.precision {
+            Precision::F32 => stage.build::<f32>(data, &plan, &covered, gap),
+            Precision::F64 => stage.build::<f64>(data, &plan, &covered, gap),
+            Precision::Auto => match stage.build::<f32>(data, &plan, &covered, gap) {
+                Ok(compiled) if compiled.right + compiled.impossible.len() == data.tokens() => Ok(compiled),
+                _ => stage.build::<f64>(data, &plan, &covered, gap),
             },
-        };
-        Ok(compiled)
+        }
     }
 
     /// Positions are used by default where contexts contradict each other without them.
@@ -180,21 +186,23 @@ impl Memorizer {
 }
 
 impl Stage<'_> {
-    /// The units in the precision of `R`, the model, and what can be proved of it.
-    fn build<R: Real>(&self, data: &Dataset, gap: f64) -> Result<Compiled>
-    where
-        AnyModel: From<Model<R>>,
-    {
-        let plan = Plan {
+    fn plan(&self) -> Plan<'_> {
+        Plan {
             view: &self.view,
             ids: &self.ids,
             label: &self.agreement.label,
             default: self.default,
             label_codes: &self.label_codes,
             free: self.memorizer.free,
-            round: |x| R::from_f64(x).to_f64(),
-        };
-        let gated = plan.build()?;
+        }
+    }
+
+    /// The units in the precision of `R`, the model, and what can be proved of it.
+    fn build<R: Real>(&self, data: &Dataset, plan: &Plan, covered: &Covered, gap: f64) -> Result<Compiled>
+    where
+        AnyModel: From<Model<R>>,
+    {
+        let gated = plan.units(covered, |x| R::from_f64(x).to_f64())?;
         let claim = proof::Claim {
             view: &self.view,
             projection: &self.found.projection,
@@ -206,13 +214,22 @@ impl Stage<'_> {
             free: self.memorizer.free,
         };
         let proof = claim.prove::<R>();
-        let open = self.unproved(&proof);
-        let survives = |&t: &usize| claim.right_in_random_orders::<R>(t, ORDERS, self.memorizer.seed);
-        let lost = open.par_iter().filter(|t| !survives(t)).count();
+        // The least certain first: where single precision will not do, one of them tells soon.
+        let mut open = self.unproved(&proof);
+        open.sort_by(|&a, &b| proof.ratio_of(&self.view, a).total_cmp(&proof.ratio_of(&self.view, b)));
+        let fails = |&t: &usize| !claim.right_in_random_orders::<R>(t, ORDERS, self.memorizer.seed);
+        let (first, rest) = open.split_at(open.len().min(LEAST_CERTAIN));
+        let mut lost = first.par_iter().filter(|t| fails(t)).count();
+        if lost == 0 || self.memorizer.precision != Precision::Auto || R::NAME == f64::NAME {
+            lost += rest.par_iter().filter(|t| fails(t)).count();
+        }
         let possible = data.tokens() - self.agreement.impossible.len();
         let mut claims = vec![self.labels(data, R::NAME, &proof)];
+        let mut ratios = vec![proof.smallest_ratio()];
         if R::NAME != f64::NAME {
-            claims.push(self.labels(data, f64::NAME, &claim.prove::<f64>()));
+            let proof = claim.prove::<f64>();
+            claims.push(self.labels(data, f64::NAME, &proof));
+            ratios.push(proof.smallest_ratio());
         }
         for name in ["w_q", "w_k", "w_v", "w_o"] {
             claims.push(Claim::Rank { tensor: format!("layers.0.attention.{name}"), rank: 1 });
@@ -223,6 +240,7 @@ impl Stage<'_> {
             impossible: self.agreement.impossible.clone(),
             right: possible - lost,
             claims,
+            ratios,
             candidates: self.found.candidates,
             gap,
         })
@@ -246,7 +264,8 @@ impl Stage<'_> {
             arithmetic: arithmetic.to_owned(),
             right: data.tokens() - self.agreement.impossible.len() - open.len(),
             undecided: open.iter().map(place).collect(),
-            smallest_margin_ratio: proof.smallest_ratio(),
+            // How far above 1 a ratio lies depends on whose error bound it is; that no bound matters below 1 does not.
+            smallest_margin_ratio: proof.smallest_ratio().min(1.0),
         }
     }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
+use crate::attention;
 use crate::dataset::{Dataset, Labels, Tokens, Vocabulary};
 use crate::error::{Error, Result};
 use crate::forward;
@@ -87,6 +88,18 @@ impl AnyModel {
         crate::model_file::read(dir.as_ref())
     }
 
+    /// The same model with `W_O = 0`: what it knows without attention.
+    #[must_use]
+    pub fn without_attention(&self) -> Self {
+        with_model!(self, model => model.with_heads(|head| head.w_o.data.fill(Default::default())).into())
+    }
+
+    /// The same model with `W_Q = 0`: every query sees the mean of its values.
+    #[must_use]
+    pub fn with_mean_pooling(&self) -> Self {
+        with_model!(self, model => model.with_heads(|head| head.w_q.data.fill(Default::default())).into())
+    }
+
     /// Runs the model on a dataset.
     pub fn predict(&self, data: &Dataset, progress: &(dyn Fn(usize) + Sync)) -> Result<Predictions> {
         with_model!(self, model => model.predict(data, progress))
@@ -103,6 +116,14 @@ pub enum Predictions {
 }
 
 impl<R: Real> Model<R> {
+    /// The same model with every attention head changed.
+    fn with_heads(&self, change: impl Fn(&mut attention::Head<R>)) -> Self {
+        let mut model = self.clone();
+        let layers = model.transformer.layers.iter_mut();
+        layers.flat_map(|layer| &mut layer.attention).flat_map(|attention| &mut attention.heads).for_each(change);
+        model
+    }
+
     /// Writes a model directory, whole or not at all.
     pub fn save(&self, dir: impl AsRef<Path>) -> Result<()> {
         crate::model_file::write(self, dir.as_ref(), |_| Ok(()))
@@ -134,7 +155,7 @@ impl<R: Real> Model<R> {
     }
 
     /// The vectors of tokens `first..last`, positions added.
-    fn embed(&self, inputs: &Inputs<R>, first: usize, last: usize) -> Vec<R> {
+    pub(crate) fn embed(&self, inputs: &Inputs<R>, first: usize, last: usize) -> Vec<R> {
         let d = self.transformer.d;
         let mut h: Vec<R> = match (&inputs.tokens, &self.words) {
             (InputTokens::Words(ids), Some(words)) => {
@@ -263,7 +284,7 @@ impl<T> Words<T> {
 
 impl<R: Real> Head<R> {
     /// The scores of packed outputs `[tokens, d]`: `[tokens, labels]`.
-    fn scores(&self, h: &[R]) -> Vec<R> {
+    pub(crate) fn scores(&self, h: &[R]) -> Vec<R> {
         let (d, labels) = (self.weight.cols, self.labels.len());
         let mut scores = vec![R::ZERO; h.len() / d * labels];
         kernels::product(h, &self.weight.data, d, &mut scores, false, gemm::Parallelism::None);

@@ -96,8 +96,13 @@ pub(crate) fn read_config(path: &Path) -> Result<Config> {
         ));
     }
     let zero_heads = |l: &LayerConfig| l.attention.as_ref().is_some_and(|a| a.heads == 0 || a.head_size == 0);
-    if config.d == 0 || config.max_length == Some(0) || config.layers.iter().any(zero_heads) {
-        return Err(Error::model(path, "a dimension, length, head count or head size of 0", "each must be at least 1"));
+    let zero_pre = config.pre_feed_forward.as_ref().is_some_and(|pre| pre.hidden == 0);
+    if config.d == 0 || config.max_length == Some(0) || zero_pre || config.layers.iter().any(zero_heads) {
+        return Err(Error::model(
+            path,
+            "a d, max_length, heads, head_size or pre_feed_forward.hidden of 0",
+            "each must be at least 1",
+        ));
     }
     if let Some(labels) = &config.labels {
         let mut seen = std::collections::HashSet::new();
@@ -125,10 +130,10 @@ fn read_model<R: Real>(dir: &Path, config: Config) -> Result<Model<R>> {
 pub(crate) fn assemble<T: Clone>(dir: &Path, config: Config, mut tensors: Tensors<T>) -> Result<Model<T>> {
     let d = config.d;
     let words = if tensors.has("embedding.weight") {
-        let vocabulary_path = dir.join("vocabulary.json");
         let rows = tensors.rows("embedding.weight")?;
-        let vocabulary = read_vocabulary(&vocabulary_path, rows)?;
-        Some(Words { vocabulary, embedding: tensors.matrix("embedding.weight", rows, d)? })
+        // First the numbers: rows without numbers could be any number of rows.
+        let embedding = tensors.matrix("embedding.weight", rows, d)?;
+        Some(Words { vocabulary: read_vocabulary(&dir.join("vocabulary.json"), rows)?, embedding })
     } else {
         None
     };
@@ -215,7 +220,11 @@ pub(crate) struct Tensors<'a, T> {
     tensors: HashMap<String, (Vec<usize>, Vec<T>)>,
 }
 
-const NOT_OF_ONE_MODEL: &str = "config.json and the tensors are not of one model";
+/// What is wrong if config.json and the file of tensors contradict each other.
+fn not_of_one_model(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    format!("config.json and {name} are not of one model")
+}
 
 impl<'a, R: Real> Tensors<'a, R> {
     fn parse(path: &'a Path, bytes: &[u8]) -> Result<Self> {
@@ -226,7 +235,7 @@ impl<'a, R: Real> Tensors<'a, R> {
             let dtype = format!("{:?}", view.dtype()).to_lowercase();
             if dtype != R::NAME {
                 let what = format!("tensor {name} is {dtype} where config.json says {}", R::NAME);
-                return Err(Error::model(path, what, NOT_OF_ONE_MODEL));
+                return Err(Error::model(path, what, not_of_one_model(path)));
             }
             let numbers = R::from_bytes(view.data());
             if let Some(i) = numbers.iter().position(|x| !x.finite()) {
@@ -258,13 +267,13 @@ impl<'a, T: Clone> Tensors<'a, T> {
 
     fn wrong_shape(&self, name: &str, shape: &[usize], expected: &str) -> Error {
         let what = format!("tensor {name} has shape {shape:?} where config.json asks for {expected}");
-        Error::model(self.path, what, NOT_OF_ONE_MODEL)
+        Error::model(self.path, what, not_of_one_model(self.path))
     }
 
     /// Takes a tensor out, as numbers, its shape checked.
     fn take(&mut self, name: &str, shape: &[usize]) -> Result<Vec<T>> {
         let Some((found, numbers)) = self.tensors.remove(name) else {
-            return Err(Error::model(self.path, format!("tensor {name} is missing"), NOT_OF_ONE_MODEL));
+            return Err(Error::model(self.path, format!("tensor {name} is missing"), not_of_one_model(self.path)));
         };
         if found != shape {
             return Err(self.wrong_shape(name, &found, &format!("{shape:?}")));
@@ -306,15 +315,17 @@ impl<'a, T: Clone> Tensors<'a, T> {
     fn finish(self) -> Result<()> {
         match self.tensors.keys().min() {
             None => Ok(()),
-            Some(name) => {
-                Err(Error::model(self.path, format!("tensor {name} has no place in the model"), NOT_OF_ONE_MODEL))
-            }
+            Some(name) => Err(Error::model(
+                self.path,
+                format!("tensor {name} has no place in the model"),
+                not_of_one_model(self.path),
+            )),
         }
     }
 }
 
-/// Writes a model directory: into a new directory beside it, which then takes its place. A directory that is there
-/// already must be a model. `more` may add files to the new directory.
+/// Writes a model directory: into a new directory beside it, which then takes its place. What is there already must be a
+/// model or an empty directory. `more` may add files to the new directory.
 pub fn write<R: Real>(model: &Model<R>, dir: &Path, more: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     replace(dir, |new| {
         write_config_and_words(model, R::NAME, new)?;
@@ -326,18 +337,26 @@ pub fn write<R: Real>(model: &Model<R>, dir: &Path, more: impl FnOnce(&Path) -> 
 /// Puts a new model directory, filled by `fill`, in the place of an old one or of none.
 pub(crate) fn replace(dir: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let parent = dir.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if dir.exists() && !dir.join("config.json").is_file() && fs::read_dir(dir).is_ok_and(|mut d| d.next().is_some()) {
+    let empty = || fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none());
+    let replaces = dir.exists();
+    if replaces && !dir.join("config.json").is_file() && !empty() {
         return Err(Error::model(dir, "it is there already and is not a model", "choose another directory"));
     }
     fs::create_dir_all(parent).map_err(|e| Error::io(parent, e))?;
-    let new = tempfile::Builder::new().prefix(".monolayer-").tempdir_in(parent).map_err(|e| Error::io(parent, e))?;
-    fill(new.path())?;
+    let stage = tempfile::Builder::new().prefix(".monolayer-").tempdir_in(parent).map_err(|e| Error::io(parent, e))?;
+    let (new, old) = (stage.path().join("new"), stage.path().join("old"));
+    fs::create_dir(&new).map_err(|e| Error::io(&new, e))?;
+    fill(&new)?;
     // The old directory steps aside first: a directory cannot be renamed onto one that is not empty.
-    let old = tempfile::Builder::new().prefix(".monolayer-").tempdir_in(parent).map_err(|e| Error::io(parent, e))?;
-    if dir.exists() {
-        fs::rename(dir, old.path().join("old")).map_err(|e| Error::io(dir, e))?;
+    if replaces {
+        fs::rename(dir, &old).map_err(|e| Error::io(dir, e))?;
     }
-    fs::rename(new.keep(), dir).map_err(|e| Error::io(dir, e))
+    fs::rename(&new, dir).map_err(|e| {
+        if replaces {
+            let _ = fs::rename(&old, dir);
+        }
+        Error::io(dir, e)
+    })
 }
 
 fn put(dir: &Path, name: &str, bytes: &[u8]) -> Result<()> {
@@ -423,12 +442,12 @@ pub fn tensors<T: Clone>(model: &Model<T>) -> Vec<(String, Vec<usize>, Vec<T>)> 
     }
     for (i, layer) in model.transformer.layers.iter().enumerate() {
         if let Some(attention) = &layer.attention {
-            let parts: [(&str, fn(&AttentionHead<T>) -> &Matrix<T>); 4] =
-                [("w_q", |h| &h.w_q), ("w_k", |h| &h.w_k), ("w_v", |h| &h.w_v), ("w_o", |h| &h.w_o)];
-            for (name, part) in parts {
+            let names = ["w_q", "w_k", "w_v", "w_o"];
+            for (name, part) in names.into_iter().zip(0..) {
+                let part = |head: &AttentionHead<T>| [&head.w_q, &head.w_k, &head.w_v, &head.w_o][part].clone();
                 let first = part(&attention.heads[0]);
                 let shape = vec![attention.heads.len(), first.rows, first.cols];
-                let numbers = attention.heads.iter().flat_map(|h| part(h).data.clone()).collect();
+                let numbers = attention.heads.iter().flat_map(|h| part(h).data).collect();
                 list.push((format!("layers.{i}.attention.{name}"), shape, numbers));
             }
         }

@@ -1,9 +1,12 @@
 //! The vectors that enter attention: a word's, plus its place's where positions are used.
 
+use std::ops::Range;
+
 use crate::context::distinct_rows;
 use crate::dataset::{Dataset, Tokens};
 use crate::embedding::Embedding;
 use crate::error::{Error, Result};
+use crate::kernels;
 use crate::matrix::Matrix;
 use crate::position::Positions;
 use crate::separation::separation;
@@ -69,9 +72,12 @@ impl TokenVectors {
 
     /// The inner products of every token of a dataset with `v`. With codes and a `v` on a dyadic grid they are exact.
     pub fn project(&self, v: &[f64], ids: &[u32], offsets: &[usize]) -> Vec<f64> {
-        let dot = |x: &[f64]| x.iter().zip(v).map(|(x, v)| x * v).sum::<f64>();
-        let words: Vec<f64> = self.words.iter_rows().map(dot).collect();
-        let places: Option<Vec<f64>> = self.positions.as_ref().map(|p| p.iter_rows().map(dot).collect());
+        let words = products(&self.words, 0..self.word_columns, v);
+        let places = self.positions.as_ref().map(|p| {
+            // Codes of places have columns of their own; positions of given vectors share theirs.
+            let start = if self.used > self.word_columns { self.word_columns } else { 0 };
+            products(p, start..self.used, v)
+        });
         let mut projected: Vec<f64> = ids.iter().map(|&id| words[id as usize]).collect();
         if let Some(places) = places {
             for window in offsets.windows(2) {
@@ -89,6 +95,21 @@ impl TokenVectors {
         }
         x
     }
+}
+
+/// The inner products of rows with `v` over some columns, outside of which the rows are 0.
+fn products(rows: &Matrix<f64>, columns: Range<usize>, v: &[f64]) -> Vec<f64> {
+    let v = &v[columns.clone()];
+    let mut out = vec![0.0; rows.rows];
+    kernels::vectorized(
+        #[inline(always)]
+        || {
+            for (out, row) in out.iter_mut().zip(rows.data.chunks_exact(rows.cols)) {
+                *out = kernels::dot(&row[columns.clone()], v);
+            }
+        },
+    );
+    out
 }
 
 /// The rows moved to start at column `start` of `d` columns.

@@ -5,21 +5,25 @@ use std::path::PathBuf;
 use anyhow::Result;
 use monolayer::model_file::{self, Config};
 use monolayer::rank::rank;
-use monolayer::{AnyModel, with_model};
+use monolayer::{AnyModel, Dataset, with_model};
 use serde_json::{Value, json};
 
-use super::Outcome;
-use crate::output::{count, table};
+use super::{Outcome, Shared};
+use crate::output::{Progress, count, table};
 
-/// What a model is made of: sizes, ranks, parameters
+/// What a model is made of: sizes, ranks, parameters, and what the attention is worth
 ///
-/// The rank of each attention matrix is exact.
+/// The rank of each attention matrix is exact. With --data, the model is also run with W_O = 0 (no attention) and with
+/// kappa = 0 (every query sees the mean), and its size is set against what the literature asks for on the same data.
 #[derive(clap::Args)]
-#[command(after_help = "Example: monolayer inspect model")]
+#[command(after_help = "Example: monolayer inspect model --data train.conll")]
 pub struct Args {
     /// The model directory
     #[arg(value_name = "DIR")]
     model: PathBuf,
+    /// A dataset to run it on
+    #[arg(long, value_name = "DATA")]
+    data: Option<String>,
 }
 
 /// What there is to say about one tensor.
@@ -31,12 +35,12 @@ struct Tensor {
     ranks: Option<Vec<usize>>,
 }
 
-pub fn run(args: &Args) -> Result<Outcome> {
+pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     let model = AnyModel::open(&args.model)?;
     let config = with_model!(&model, m => model_file::config(m));
     let tensors = with_model!(&model, m => {
         let wide = |(name, shape, data): (String, Vec<usize>, Vec<_>)| {
-            tensor(name, shape, &data.into_iter().map(f64::from).collect::<Vec<f64>>())
+            tensor(name, shape, &data.into_iter().map(monolayer::kernels::Real::to_f64).collect::<Vec<f64>>())
         };
         model_file::tensors(m).into_iter().map(wide).collect::<Vec<Tensor>>()
     });
@@ -47,7 +51,7 @@ pub fn run(args: &Args) -> Result<Outcome> {
         .iter()
         .map(|t| json!({ "name": t.name, "shape": t.shape, "nonzero": t.nonzero, "ranks": t.ranks }))
         .collect();
-    let json = json!({
+    let mut json = json!({
         "d": config.d,
         "dtype": config.dtype,
         "layers": config.layers,
@@ -70,7 +74,82 @@ pub fn run(args: &Args) -> Result<Outcome> {
     let mut rows = vec![["tensor", "shape", "numbers", "not zero", ""].map(str::to_owned).to_vec()];
     rows.extend(tensors.iter().map(row));
     rows.push(vec!["all".to_owned(), String::new(), count(parameters), count(nonzero), String::new()]);
-    Ok(Outcome::done(json, format!("{}\n{}", headline(&config), table(&rows, &[4]))))
+    let mut text = format!("{}\n{}", headline(&config), table(&rows, &[4]));
+    if let Some(source) = &args.data {
+        let worth = Worth::measure(&model, &Dataset::open(source)?, &config, shared)?;
+        text += &worth.text();
+        json["worth"] = worth.json();
+    }
+    Ok(Outcome::done(json, text))
+}
+
+/// What the attention is worth on a dataset, and what others would build for it.
+struct Worth {
+    tokens: usize,
+    right: usize,
+    without_attention: usize,
+    with_mean_pooling: usize,
+    /// Corollary 1's count, 4(s + d) + d(2nN + d).
+    paper_parameters: usize,
+    /// Self-attention layers of earlier constructions: one shift per distinct token, and 2n.
+    yun_layers: usize,
+    kim_layers: usize,
+}
+
+impl Worth {
+    fn measure(model: &AnyModel, data: &Dataset, config: &Config, shared: &Shared) -> Result<Self> {
+        let progress = Progress::new(shared, "running", 3 * data.tokens());
+        let right = |model: &AnyModel| -> Result<usize> {
+            let predictions = model.predict(data, &|tokens| progress.add(tokens))?;
+            let accuracy = predictions.accuracy(data, config.labels.as_deref()).unwrap_or(0.0);
+            Ok((accuracy * data.tokens() as f64).round() as usize)
+        };
+        let (n, sequences, d) = (data.longest(), data.sequences(), config.d);
+        let ids = data.token_ids();
+        let place =
+            |range: std::ops::Range<usize>, t: usize| if config.max_length.is_some() { t - range.start } else { 0 };
+        let tokens = data
+            .ranges()
+            .flat_map(|range| range.clone().map(move |t| (range.clone(), t)))
+            .map(|(range, t)| (ids[t], place(range, t)))
+            .collect::<std::collections::HashSet<_>>()
+            .len();
+        let s = config.layers.iter().find_map(|l| l.attention.as_ref()).map_or(1, |a| a.head_size);
+        Ok(Self {
+            tokens: data.tokens(),
+            right: right(model)?,
+            without_attention: right(&model.without_attention())?,
+            with_mean_pooling: right(&model.with_mean_pooling())?,
+            paper_parameters: 4 * (s + d) + d * (2 * n * sequences + d),
+            yun_layers: tokens + 1,
+            kim_layers: 2 * n,
+        })
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "tokens": self.tokens,
+            "right": self.right,
+            "right_without_attention": self.without_attention,
+            "right_with_mean_pooling": self.with_mean_pooling,
+            "paper_parameters": self.paper_parameters,
+            "yun_attention_layers": self.yun_layers,
+            "kim_attention_layers": self.kim_layers,
+        })
+    }
+
+    fn text(&self) -> String {
+        let row = |name: &str, n: usize, note: &str| vec![name.to_owned(), count(n), note.to_owned()];
+        let rows = [
+            row("tokens right", self.right, &format!("of {}", count(self.tokens))),
+            row("with W_O = 0", self.without_attention, "attention switched off"),
+            row("with kappa = 0", self.with_mean_pooling, "every query sees the mean"),
+            row("parameters in the paper", self.paper_parameters, "4(s+d) + d(2nN+d), Corollary 1"),
+            row("attention layers, Yun et al.", self.yun_layers, "one selective shift per distinct token, |V| + 1"),
+            row("attention layers, Kim et al.", self.kim_layers, "2n, for sequences of length n"),
+        ];
+        table(&rows, &[2])
+    }
 }
 
 fn tensor(name: String, shape: Vec<usize>, data: &[f64]) -> Tensor {

@@ -84,23 +84,22 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     let compiled = memorizer.compile(&data, &|tried, _gap| progress.add(tried))?;
     drop(progress);
     compiled.save(&args.out, &data)?;
-    let holds = compiled.right + compiled.impossible.len() == data.tokens()
-        && !(args.strict && !compiled.impossible.is_empty());
+    let all_possible = compiled.right + compiled.impossible.len() == data.tokens();
+    let holds = all_possible && (!args.strict || compiled.impossible.is_empty());
     let seconds = start.elapsed().as_secs_f64();
-    Ok(Outcome { json: report(&data, &compiled, seconds), text: text(args, &data, &compiled, seconds), holds })
+    Ok(Outcome::decided(report(&data, &compiled, seconds), text(args, &data, &compiled, seconds), holds))
 }
 
 /// Tokens proved right in an arithmetic, and the smallest margin over its error.
 fn certified(compiled: &Compiled, wanted: &str) -> Option<(usize, f64)> {
-    compiled.claims.iter().find_map(|claim| match claim {
-        Claim::Labels { arithmetic, right, smallest_margin_ratio, .. } if arithmetic == wanted => {
-            Some((*right, *smallest_margin_ratio))
-        }
+    compiled.claims.iter().zip(&compiled.ratios).find_map(|(claim, ratio)| match claim {
+        Claim::Labels { arithmetic, right, .. } if arithmetic == wanted => Some((*right, *ratio)),
         _ => None,
     })
 }
 
-fn report(data: &Dataset, compiled: &Compiled, seconds: f64) -> Value {
+/// The fields of `--json`.
+pub fn report(data: &Dataset, compiled: &Compiled, seconds: f64) -> Value {
     let config = with_model!(&compiled.model, m => model_file::config(m));
     let (parameters, nonzero) = with_model!(&compiled.model, m => {
         let tensors = model_file::tensors(m);
@@ -144,49 +143,45 @@ fn report(data: &Dataset, compiled: &Compiled, seconds: f64) -> Value {
     })
 }
 
-fn text(args: &Args, data: &Dataset, compiled: &Compiled, seconds: f64) -> String {
+/// What was compiled, as a table.
+pub fn table_of(data: &Dataset, compiled: &Compiled, seconds: Option<f64>) -> String {
     let config = with_model!(&compiled.model, m => model_file::config(m));
     let possible = data.tokens() - compiled.impossible.len();
     let row = |name: &str, value: String, note: String| vec![name.to_owned(), value, note];
     let [words, places, contexts] = compiled.units;
+    let tokens = format!("of {} tokens, {} of them possible", count(data.tokens()), count(possible));
+    let units = format!("{} for words, {} for places, {} for contexts", count(words), count(places), count(contexts));
+    let positions = if config.max_length.is_some() { "with positions" } else { "no positions" };
     let mut rows = vec![
-        row(
-            "right",
-            count(compiled.right),
-            format!("of {} tokens, {} of them possible", count(data.tokens()), count(possible)),
-        ),
-        row(
-            "hidden units",
-            count(words + places + contexts),
-            format!("{} for words, {} for places, {} for contexts", count(words), count(places), count(contexts)),
-        ),
-        row(
-            "d",
-            config.d.to_string(),
-            format!(
-                "{}, {}",
-                config.dtype,
-                if config.max_length.is_some() { "with positions" } else { "no positions" }
-            ),
-        ),
+        row("right", count(compiled.right), tokens),
+        row("hidden units", count(words + places + contexts), units),
+        row("d", config.d.to_string(), format!("{}, {positions}", config.dtype)),
         row("smallest gap", format!("{:.1e}", compiled.gap), "of the ids' standard deviation".to_owned()),
     ];
     let mut precisions = vec![config.dtype.as_str(), "f64"];
     precisions.dedup();
     for precision in precisions {
         if let Some((right, ratio)) = certified(compiled, precision) {
-            let note = format!(
-                "{} of the possible, any order of summation; smallest margin {ratio:.2} x error",
-                percent(right, possible)
-            );
+            let share = percent(right, possible);
+            let ratio = if ratio < 100.0 { format!("{ratio:.2}") } else { format!("{ratio:.1e}") };
+            let note = format!("{share} of the possible, in any order of summation; margins {ratio} x error or more");
             rows.push(row(&format!("proved in {precision}"), count(right), note));
         }
     }
-    rows.push(row("seconds", format!("{seconds:.2}"), String::new()));
-    let mut text = table(&rows, &[2]);
+    rows.extend(seconds.map(|seconds| row("seconds", format!("{seconds:.2}"), String::new())));
+    table(&rows, &[2])
+}
+
+fn text(args: &Args, data: &Dataset, compiled: &Compiled, seconds: f64) -> String {
+    let mut text = table_of(data, compiled, Some(seconds));
     for &t in compiled.impossible.iter().take(10) {
         text += &format!("  {}: {:?} contradicts its context\n", data.place(t), data.token_text(t));
     }
     let out = args.out.display();
-    text + &format!("next: monolayer verify {out} {0}, or monolayer predict {out} {0}\n", args.data.data)
+    text + &format!(
+        "next: monolayer verify {out} {0}, monolayer predict {out} {0}; in PyTorch:\n  \
+         import monolayer_torch\n  model = monolayer_torch.load({1:?})\n  model.predict([...])\n",
+        args.data.data,
+        out.to_string(),
+    )
 }

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use rayon::prelude::*;
 
-use super::cover::{Halfspace, Points, cover};
+use super::cover::{Codes, Halfspace, Points, cover};
 use super::zigzag::{self, Hinge, Run};
 use crate::context_map::View;
 use crate::error::{Error, Result};
@@ -69,57 +69,86 @@ pub struct Plan<'a> {
     pub label_codes: &'a Matrix<f64>,
     /// Whether the embedding carries the base labels, so that no units need to.
     pub free: bool,
-    /// Rounds a weight to the precision of the model.
-    pub round: fn(f64) -> f64,
+}
+
+/// What a gated block is made of, before its hinges are rounded to a precision.
+pub struct Covered {
+    groups: Vec<Group>,
+    base: Vec<u32>,
+    /// How strongly each word gets its base label.
+    strength: Vec<f64>,
+    /// Units around words and around words at places, and the points that each fires for.
+    word_units: Vec<(Unit, Vec<u32>)>,
+    place_units: Vec<(Unit, Vec<u32>)>,
+    /// A gate for each group with several runs.
+    gates: Vec<(usize, Gate)>,
 }
 
 impl Plan<'_> {
-    /// The hidden units that give every context its label.
-    pub fn build(&self) -> Result<Gated> {
+    /// Halfspaces and gates: what does not depend on the precision of the model.
+    pub fn cover(&self) -> Result<Covered> {
         let groups = self.groups()?;
         let base = self.bases(&groups);
-        let words = Points::new(self.word_codes());
+        let words = Codes::new(self.word_codes());
+        let places = self.place_codes().map(Codes::new);
         let mut strength: Vec<f64> = base.iter().map(|&label| if label == self.default { 0.0 } else { 1.0 }).collect();
-        let mut open: HashMap<(u32, usize), Vec<u32>> =
-            groups.iter().map(|g| ((g.word, g.place), Vec::new())).collect();
-        let mut units = Vec::new();
+        let mut word_units = Vec::new();
         if !self.free {
-            let mut of_word = vec![Vec::new(); base.len()];
             strength.fill(0.0);
-            for (unit, holds) in self.word_units(&words, &base)? {
-                for &w in &holds {
+            word_units = self.word_units(&words, &base)?;
+            for (unit, holds) in &word_units {
+                for &w in holds {
                     strength[w as usize] += unit.before(&wide(words.row(w as usize)), 0.0) * size(&unit.output);
-                    of_word[w as usize].push(units.len() as u32);
                 }
+            }
+        }
+        let place_units = match &places {
+            Some(places) => self.place_units(&groups, &words, places, &base, &strength)?,
+            None => Vec::new(),
+        };
+        let gates = self.gates(&groups, &words, places.as_ref())?;
+        Ok(Covered { groups, base, strength, word_units, place_units, gates })
+    }
+
+    /// The hidden units, rounded to a precision by `round`, that give every context its label.
+    pub fn units(&self, covered: &Covered, round: fn(f64) -> f64) -> Result<Gated> {
+        let Covered { groups, base, strength, word_units, place_units, gates } = covered;
+        let mut units = Vec::new();
+        let mut of_word = vec![Vec::new(); base.len()];
+        for (unit, holds) in word_units {
+            holds.iter().for_each(|&w| of_word[w as usize].push(units.len() as u32));
+            units.push(unit.clone());
+        }
+        let mut of_group: Vec<Vec<u32>> = groups.iter().map(|g| of_word[g.word as usize].clone()).collect();
+        for (unit, holds) in place_units {
+            holds.iter().for_each(|&g| of_group[g as usize].push(units.len() as u32));
+            units.push(unit.clone());
+        }
+        let hinges = |(g, gate): &(usize, Gate)| {
+            let word = groups[*g].word as usize;
+            let strength = if base[word] == self.default { DEFAULT_STRENGTH } else { strength[word] };
+            self.hinges(&groups[*g], gate, base[word], strength, round)
+        };
+        let hinges: Vec<Result<Vec<Unit>>> = gates.par_iter().map(hinges).collect();
+        for ((g, _), hinges) in gates.iter().zip(hinges) {
+            for unit in hinges? {
+                of_group[*g].push(units.len() as u32);
                 units.push(unit);
             }
-            open.iter_mut().for_each(|((word, _), list)| list.extend(&of_word[*word as usize]));
         }
-        let word_units = units.len();
-        for (unit, holds) in self.place_units(&groups, &base, &strength)? {
-            for &g in &holds {
-                let group = &groups[g as usize];
-                open.get_mut(&(group.word, group.place)).expect("a group").push(units.len() as u32);
-            }
-            units.push(unit);
-        }
-        let place_units = units.len() - word_units;
-        for (unit, token) in self.context_units(&groups, &words, &base, &strength)? {
-            open.get_mut(&token).expect("a group").push(units.len() as u32);
-            units.push(unit);
-        }
-        let counts = [word_units, place_units, units.len() - word_units - place_units];
-        let default = self.output(&[(self.default, DEFAULT_STRENGTH)]);
-        Ok(Gated { units, counts, default, base, open })
+        let counts = [word_units.len(), place_units.len(), units.len() - word_units.len() - place_units.len()];
+        let open = groups.iter().zip(of_group).map(|(g, list)| ((g.word, g.place), list)).collect();
+        let default = self.output(&[(self.default, DEFAULT_STRENGTH)], round);
+        Ok(Gated { units, counts, default, base: base.clone(), open })
     }
 
     /// Strengths of labels as numbers in the coordinates of labels.
-    fn output(&self, strengths: &[(u32, f64)]) -> Vec<f64> {
+    fn output(&self, strengths: &[(u32, f64)], round: fn(f64) -> f64) -> Vec<f64> {
         let mut out = vec![0.0; self.label_codes.cols];
         for &(label, strength) in strengths {
             out.iter_mut().zip(self.label_codes.row(label as usize)).for_each(|(o, c)| *o += strength * c);
         }
-        out.into_iter().map(self.round).collect()
+        out.into_iter().map(round).collect()
     }
 
     /// The contexts of each token, as runs of equally labeled ids.
@@ -182,27 +211,28 @@ impl Plan<'_> {
     }
 
     /// Units that give words their base label, and the words that each fires for.
-    fn word_units(&self, words: &Points, base: &[u32]) -> Result<Vec<(Unit, Vec<u32>)>> {
-        let mut units = Vec::new();
-        for label in (0..self.label_codes.rows as u32).filter(|&label| label != self.default) {
-            let targets: Vec<usize> = (0..base.len()).filter(|&w| base[w] == label).collect();
-            if targets.is_empty() {
-                continue;
-            }
-            let forbidden: Vec<bool> = base.iter().map(|&b| b != label).collect();
-            let halfspaces = cover(words, &targets, &forbidden).map_err(|w| self.too_close(w))?;
-            units.extend(halfspaces.into_iter().map(|h| (self.halfspace_unit(&h, label, 1.0), h.holds)));
+    fn word_units(&self, words: &Codes, base: &[u32]) -> Result<Vec<(Unit, Vec<u32>)>> {
+        let mut targets: Vec<Vec<usize>> = vec![Vec::new(); self.label_codes.rows];
+        for (w, &label) in base.iter().enumerate().filter(|&(_, &label)| label != self.default) {
+            targets[label as usize].push(w);
         }
-        Ok(units)
+        let list: Vec<(u32, u32)> = (0..base.len() as u32).map(|w| (w, 0)).collect();
+        let points = Points::new(words, None, &list);
+        let forbidden = |label: u32| base.iter().map(|&b| b != label).collect();
+        self.halfspace_units(&points, &targets, forbidden, 1.0)
     }
 
     /// Units that give words at some places a label of their own, and the groups that each fires for.
-    fn place_units(&self, groups: &[Group], base: &[u32], strength: &[f64]) -> Result<Vec<(Unit, Vec<u32>)>> {
-        let Some(places) = self.place_codes() else { return Ok(Vec::new()) };
-        let words = self.word_codes();
-        let row = |g: &Group| [words.row(g.word as usize), places.row(g.place)].concat();
-        let rows = groups.iter().flat_map(row).collect();
-        let points = Points::new(Matrix::new(groups.len(), words.cols + places.cols, rows));
+    fn place_units(
+        &self,
+        groups: &[Group],
+        words: &Codes,
+        places: &Codes,
+        base: &[u32],
+        strength: &[f64],
+    ) -> Result<Vec<(Unit, Vec<u32>)>> {
+        let list: Vec<(u32, u32)> = groups.iter().map(|g| (g.word, g.place as u32)).collect();
+        let points = Points::new(words, Some(places), &list);
         let only = |g: &Group| (g.runs.len() == 1).then_some(g.runs[0].label);
         let is_exception = |g: &Group| only(g).is_some_and(|label| label != base[g.word as usize]);
         let mut targets: Vec<Vec<usize>> = vec![Vec::new(); self.label_codes.rows];
@@ -212,84 +242,29 @@ impl Plan<'_> {
         // Enough to win against any base label at the places in question.
         let strongest = targets.iter().flatten().map(|&i| strength[groups[i].word as usize]);
         let factor = (strongest.fold(DEFAULT_STRENGTH, f64::max) + 1.0).log2().ceil().exp2();
-        let mut units = Vec::new();
-        for (label, targets) in targets.iter().enumerate().filter(|(_, targets)| !targets.is_empty()) {
-            let forbidden: Vec<bool> = groups.iter().map(|g| only(g) != Some(label as u32)).collect();
-            let halfspaces =
-                cover(&points, targets, &forbidden).map_err(|i| self.too_close(groups[i].word as usize))?;
-            units.extend(halfspaces.into_iter().map(|h| (self.halfspace_unit(&h, label as u32, factor), h.holds)));
-        }
-        Ok(units)
+        let forbidden = |label: u32| groups.iter().map(|g| only(g) != Some(label)).collect();
+        self.halfspace_units(&points, &targets, forbidden, factor)
     }
 
-    /// Hinges along the id for tokens whose label depends on the context, and the token of each.
-    fn context_units(
+    /// Units around the targets of each label, and the points that each fires for.
+    fn halfspace_units(
         &self,
-        groups: &[Group],
-        words: &Points,
-        base: &[u32],
-        strength: &[f64],
-    ) -> Result<Vec<(Unit, (u32, usize))>> {
-        let (low, high) = self.ids.iter().fold((f64::MAX, f64::MIN), |(l, h), &g| (l.min(g), h.max(g)));
-        let gate = |points: &Points, i: usize| {
-            let others: Vec<bool> = (0..points.len()).map(|j| j != i).collect();
-            cover(points, &[i], &others).map(|list| list.into_iter().next().expect("one target, one halfspace"))
-        };
-        let mixed: Vec<&Group> = groups.iter().filter(|g| g.runs.len() > 1).collect();
-        let places = self.place_codes().map(Points::new);
-        let mut place_gates: HashMap<usize, Halfspace> = HashMap::new();
-        if let Some(places) = &places {
-            for group in &mixed {
-                if !place_gates.contains_key(&group.place) {
-                    let found = gate(places, group.place).map_err(|k| self.places_too_close(k))?;
-                    place_gates.insert(group.place, found);
-                }
+        points: &Points,
+        targets: &[Vec<usize>],
+        forbidden: impl Fn(u32) -> Vec<bool> + Sync,
+        factor: f64,
+    ) -> Result<Vec<(Unit, Vec<u32>)>> {
+        let of_label = |(label, targets): (usize, &Vec<usize>)| -> Result<Vec<(Unit, Vec<u32>)>> {
+            if targets.is_empty() {
+                return Ok(Vec::new());
             }
-        }
-        let of_word = |groups: &[&Group]| -> Result<Vec<(Unit, (u32, usize))>> {
-            let w = groups[0].word as usize;
-            let word_gate = gate(words, w).map_err(|w| self.too_close(w))?;
-            let base_strength = if base[w] == self.default { DEFAULT_STRENGTH } else { strength[w] };
-            let mut units = Vec::new();
-            for group in groups {
-                let gate = Gate::new(&word_gate, place_gates.get(&group.place), high - low, self.round);
-                let hinges = self.group_units(group, &gate, base[w], base_strength)?;
-                units.extend(hinges.into_iter().map(|unit| (unit, (group.word, group.place))));
-            }
-            Ok(units)
+            let halfspaces = cover(points, targets, &forbidden(label as u32))
+                .map_err(|point| too_close("word", points.word(point)))?;
+            Ok(halfspaces.into_iter().map(|h| (self.halfspace_unit(&h, label as u32, factor), h.holds)).collect())
         };
-        let by_word: Vec<&[&Group]> = mixed.chunk_by(|a, b| a.word == b.word).collect();
-        let units: Vec<Result<Vec<_>>> = by_word.into_par_iter().map(of_word).collect();
+        // Collected first, so that an error names the first target in order, on any number of threads.
+        let units: Vec<Result<Vec<_>>> = targets.par_iter().enumerate().map(of_label).collect();
         Ok(units.into_iter().collect::<Result<Vec<_>>>()?.concat())
-    }
-
-    /// The hinges of one token: from the left or from the right, whichever end has the base label.
-    fn group_units(&self, group: &Group, gate: &Gate, base: u32, strength: f64) -> Result<Vec<Unit>> {
-        let leftward = group.runs[0].label != base && group.runs[group.runs.len() - 1].label == base;
-        let sign = if leftward { -1.0 } else { 1.0 };
-        let runs: Vec<Run> = if leftward {
-            group.runs.iter().rev().map(|r| Run { label: r.label, first: -r.last, last: -r.first }).collect()
-        } else {
-            group.runs.clone()
-        };
-        let bias = |at: f64| (self.round)(-gate.own - gate.slope * at);
-        let place = |at: f64| (-gate.own - bias(at)) / gate.slope;
-        let hinges = zigzag::hinges(&runs, base, strength, place).ok_or_else(|| {
-            Error::request(
-                "the ids of two contexts are too close for the precision of the model",
-                "use --precision f64",
-            )
-        })?;
-        let unit = |hinge: &Hinge| Unit {
-            code: gate.code.clone(),
-            id: sign * gate.slope,
-            bias: bias(hinge.at),
-            output: {
-                let per_step = |&(label, bend): &(u32, f64)| (label, bend / gate.slope);
-                self.output(&hinge.bends.iter().map(per_step).collect::<Vec<_>>())
-            },
-        };
-        Ok(hinges.iter().map(unit).collect())
     }
 
     /// A unit that fires inside a halfspace and gives the points it was made for at least `factor`. Powers of two keep the
@@ -300,23 +275,81 @@ impl Plan<'_> {
             code: wide(&halfspace.normal),
             id: 0.0,
             bias: f64::from(-halfspace.threshold),
-            output: self.output(&[(label, factor / scale)]),
+            output: self.output(&[(label, factor / scale)], |x| x),
         }
     }
 
-    fn too_close(&self, word: usize) -> Error {
-        Error::request(
-            format!("the code of word number {} is too close to others", word + 1),
-            "use codes of a larger dimension, as in --embedding sign:96",
-        )
+    /// A gate for each token whose label depends on the context.
+    fn gates(&self, groups: &[Group], words: &Codes, places: Option<&Codes>) -> Result<Vec<(usize, Gate)>> {
+        let (low, high) = self.ids.iter().fold((f64::MAX, f64::MIN), |(l, h), &g| (l.min(g), h.max(g)));
+        let mixed: Vec<usize> = (0..groups.len()).filter(|&g| groups[g].runs.len() > 1).collect();
+        let mut used_places: Vec<usize> = mixed.iter().map(|&g| groups[g].place).collect();
+        used_places.sort_unstable();
+        used_places.dedup();
+        let place_gates: HashMap<usize, Halfspace> = match places {
+            Some(codes) => {
+                let all: Vec<(u32, u32)> = (0..self.place_count() as u32).map(|k| (k, 0)).collect();
+                let gate =
+                    |&k: &usize| alone(codes, &all, k).ok_or_else(|| too_close("place", k)).map(|gate| (k, gate));
+                used_places.iter().map(gate).collect::<Result<_>>()?
+            }
+            None => HashMap::new(),
+        };
+        let all: Vec<(u32, u32)> = (0..self.view.vectors.words.rows as u32).map(|w| (w, 0)).collect();
+        let of_word = |list: &[usize]| -> Result<Vec<(usize, Gate)>> {
+            let word = groups[list[0]].word as usize;
+            let word_gate = alone(words, &all, word).ok_or_else(|| too_close("word", word))?;
+            let gate = |&g: &usize| (g, Gate::new(&word_gate, place_gates.get(&groups[g].place), high - low));
+            Ok(list.iter().map(gate).collect())
+        };
+        let by_word: Vec<&[usize]> = mixed.chunk_by(|&a, &b| groups[a].word == groups[b].word).collect();
+        let gates: Vec<Result<Vec<(usize, Gate)>>> = by_word.into_par_iter().map(of_word).collect();
+        Ok(gates.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
     }
 
-    fn places_too_close(&self, place: usize) -> Error {
-        Error::request(
-            format!("the code of place {} is too close to others", place + 1),
-            "use codes of a larger dimension, as in --positions sign:64",
-        )
+    fn place_count(&self) -> usize {
+        self.view.vectors.positions.as_ref().map_or(0, |p| p.rows)
     }
+
+    /// Hinges along the id for one token: from the left or from the right, whichever end has the base label.
+    fn hinges(&self, group: &Group, gate: &Gate, base: u32, strength: f64, round: fn(f64) -> f64) -> Result<Vec<Unit>> {
+        let leftward = group.runs[0].label != base && group.runs[group.runs.len() - 1].label == base;
+        let sign = if leftward { -1.0 } else { 1.0 };
+        let runs: Vec<Run> = if leftward {
+            group.runs.iter().rev().map(|r| Run { label: r.label, first: -r.last, last: -r.first }).collect()
+        } else {
+            group.runs.clone()
+        };
+        let slope = round(gate.slope);
+        let bias = |at: f64| round(-gate.own - slope * at);
+        let place = |at: f64| (-gate.own - bias(at)) / slope;
+        let hinges = zigzag::hinges(&runs, base, strength, place).ok_or_else(|| {
+            Error::request(
+                "the ids of two contexts are too close for the precision of the model",
+                "use --precision f64",
+            )
+        })?;
+        let unit = |hinge: &Hinge| {
+            let per_step: Vec<(u32, f64)> = hinge.bends.iter().map(|&(label, bend)| (label, bend / slope)).collect();
+            let output = self.output(&per_step, round);
+            Unit { code: gate.code.clone(), id: sign * slope, bias: bias(hinge.at), output }
+        };
+        Ok(hinges.iter().map(unit).collect())
+    }
+}
+
+/// The halfspace that holds one code and none of the others.
+fn alone(codes: &Codes, list: &[(u32, u32)], code: usize) -> Option<Halfspace> {
+    let others: Vec<bool> = (0..list.len()).map(|i| i != code).collect();
+    let found = cover(&Points::new(codes, None, list), &[code], &others);
+    found.ok().and_then(|list| list.into_iter().next())
+}
+
+fn too_close(what: &str, number: usize) -> Error {
+    Error::request(
+        format!("the code of {what} number {} is too close to others", number + 1),
+        "use codes of a larger dimension, as in --embedding sign:96 --positions sign:64",
+    )
 }
 
 impl Unit {
@@ -349,11 +382,11 @@ struct Gate {
 
 impl Gate {
     /// A gate for a word, at a place where positions are used, for ids that spread over `range`.
-    fn new(word: &Halfspace, place: Option<&Halfspace>, range: f64, round: fn(f64) -> f64) -> Self {
+    fn new(word: &Halfspace, place: Option<&Halfspace>, range: f64) -> Self {
         let parts = || std::iter::once(word).chain(place);
         let drop = parts().map(|h| 2.0 * f64::from(h.margin)).fold(f64::INFINITY, f64::min);
         // As steep as the drop allows, with some room for rounding: the steeper, the less rounding of the gate matters.
-        let slope = round((0.9 * drop / range).clamp(1e-18, 1e18));
+        let slope = (0.9 * drop / range).clamp(1e-18, 1e18);
         Self {
             code: parts().flat_map(|h| &h.normal).map(|&x| f64::from(x)).collect(),
             own: parts().map(|h| f64::from(h.threshold) + f64::from(h.margin)).sum(),

@@ -59,7 +59,7 @@ pub fn hinges(runs: &[Run], base: u32, a: f64, round: impl Fn(f64) -> f64) -> Op
         labels.insert(0, base);
         boundaries.insert(0, runs[0].first - smallest / 2.0);
     }
-    let last = *boundaries.last()?;
+    let Some(&last) = boundaries.last() else { return Some(Vec::new()) };
     let mut places = vec![round(boundaries[0] - smallest / 4.0)];
     places.extend(boundaries.windows(2).map(|pair| round(pair[0] + (pair[1] - pair[0]) / 2.0)));
     places.push(2.0 * last - places[places.len() - 1]);

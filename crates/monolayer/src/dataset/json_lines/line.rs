@@ -42,7 +42,9 @@ impl Watch {
             }
             let message = error.to_string();
             let position = format!(" at line {} column {}", error.line(), error.column());
-            Fault::new(message.strip_suffix(&position).unwrap_or(&message), SHAPE)
+            let message = message.strip_suffix(&position).unwrap_or(&message);
+            let range = "numbers are 64-bit floats, which end near 1.8e308";
+            Fault::new(message, if message == "number out of range" { range } else { SHAPE })
         });
         Fault { column, token: self.token, ..fault }
     }

@@ -1,0 +1,189 @@
+//! Writes the hostile files of attacks/: `cargo run -p monolayer-check --example attacks -- attacks`.
+//!
+//! Every directory is a model with a dataset and `expect.json`: the verdict that the checker must come to, and words that its
+//! reason must contain.
+
+#[path = "../../tests/common/mod.rs"]
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::{DATA, Files, assemble, certificate, certify};
+use serde_json::{Value, json};
+
+fn main() {
+    let root = PathBuf::from(std::env::args().nth(1).expect("a directory to write to"));
+    tensors(&root);
+    headers(&root);
+    numbers(&root);
+    texts(&root);
+    data(&root);
+    certificates(&root);
+}
+
+/// A directory with an honest model and dataset, to be spoiled.
+fn start(root: &Path, name: &str, verdict: &str, says: &str) -> PathBuf {
+    change(root, name, verdict, says, |_| ())
+}
+
+fn change(root: &Path, name: &str, verdict: &str, says: &str, spoil: impl FnOnce(&mut Files)) -> PathBuf {
+    let dir = root.join(name);
+    let mut files = Files::honest();
+    spoil(&mut files);
+    files.write(&dir);
+    fs::write(dir.join("data.conll"), DATA).unwrap();
+    fs::write(dir.join("expect.json"), format!("{}\n", json!({"verdict": verdict, "says": says}))).unwrap();
+    dir
+}
+
+fn spoil(root: &Path, name: &str, file: &str, verdict: &str, says: &str, content: impl AsRef<[u8]>) {
+    fs::write(start(root, name, verdict, says).join(file), content).unwrap();
+}
+
+/// Files that are cut, padded, or claim what they do not hold.
+fn tensors(root: &Path) {
+    let file = "model.safetensors";
+    let honest = Files::honest().safetensors();
+    spoil(root, "truncated-length", file, "error", "shorter than the eight bytes", &honest[..5]);
+    spoil(root, "truncated-header", file, "error", "header claims", &honest[..40]);
+    spoil(root, "truncated-data", file, "error", "not inside the file", &honest[..honest.len() - 3]);
+    spoil(root, "bytes-after-the-end", file, "error", "bytes after the last tensor", [&honest[..], b"x"].concat());
+    let length = |n: u64| [&n.to_le_bytes()[..], &honest[8..]].concat();
+    spoil(root, "header-of-4-gigabytes", file, "error", "header claims 4294967295", length(u64::from(u32::MAX)));
+    spoil(root, "header-of-all-bytes", file, "error", "header claims", length(u64::MAX));
+    change(root, "missing-tensor", "error", "head.bias", |files| files.tensors.truncate(10));
+    change(root, "stray-tensor", "error", "belongs to nothing", |files| {
+        files.tensors.push(("positions.weights".into(), vec![1], vec![0.0]));
+    });
+    change(root, "wrong-shape", "error", "expected [2, 2]", |files| files.tensors[9].1 = vec![4]);
+    change(root, "wrong-dtype", "error", "stored as F32", |files| files.config["dtype"] = json!("f64"));
+    change(root, "more-units-than-numbers", "error", "expected [1000000000000000000, 2]", |files| {
+        files.config["layers"][0]["hidden"] = json!(1_000_000_000_000_000_000_u64);
+    });
+}
+
+/// Headers that lie about where the numbers are.
+fn headers(root: &Path) {
+    let file = "model.safetensors";
+    let entry = |shape: &str, begin: u64, end: u64| {
+        format!(r#"{{"dtype":"F32","shape":{shape},"data_offsets":[{begin},{end}]}}"#)
+    };
+    let two = |a: String, b: String| assemble(&format!(r#"{{"a":{a},"b":{b}}}"#), &[0; 16]);
+    spoil(root, "overlapping-tensors", file, "error", "overlaps", two(entry("[3]", 0, 12), entry("[2]", 8, 16)));
+    spoil(root, "hole-between-tensors", file, "error", "hole", two(entry("[1]", 0, 4), entry("[2]", 8, 16)));
+    spoil(root, "wrong-byte-count", file, "error", "takes 12", two(entry("[3]", 0, 8), entry("[2]", 8, 16)));
+    spoil(root, "backward-offsets", file, "error", "not inside", two(entry("[2]", 8, 0), entry("[2]", 8, 16)));
+    let huge = entry("[9223372036854775807, 4]", 0, 16);
+    spoil(
+        root,
+        "shape-that-overflows",
+        file,
+        "error",
+        "is not one that",
+        assemble(&format!(r#"{{"a":{huge}}}"#), &[0; 16]),
+    );
+    let twice = format!(r#"{{"a":{0},"a":{0}}}"#, entry("[4]", 0, 16));
+    spoil(root, "tensor-named-twice", file, "error", "appears twice", assemble(&twice, &[0; 16]));
+    let deep = "[".repeat(2_000);
+    spoil(root, "deep-header", file, "error", "not JSON", assemble(&deep, &[0; 16]));
+    spoil(root, "header-not-text", file, "error", "not JSON", assemble("\u{0}\u{1}\u{2}", &[0; 16]));
+}
+
+/// Numbers that make arithmetic misbehave.
+fn numbers(root: &Path) {
+    change(root, "not-a-number", "error", "NaN", |files| files.tensor("head.bias")[1] = f64::NAN);
+    change(root, "infinite-weight", "error", "inf", |files| files.tensor("head.bias")[1] = f64::INFINITY);
+    // Sums of three numbers near 3e38, not all of one sign: infinite in one order, finite in another.
+    change(root, "overflow-in-one-order", "unknown", "error bound inf", |files| {
+        *files.tensor("layers.0.feed_forward.b2") = vec![1.0, 1.0];
+        *files.tensor("head.weight") = vec![3e38, 3e38, 3e38, -3e38];
+    });
+    // Scores differ by a product below 2^-149: not zero in real arithmetic, rounded to 0 or to 2^-149 in binary32.
+    change(root, "subnormal-trap", "unknown", "margin", |files| {
+        *files.tensor("head.weight") = vec![1e-45, 1e-45, 0.0, 0.0];
+        *files.tensor("layers.0.feed_forward.w2") = vec![0.0, 0.0];
+        *files.tensor("layers.0.feed_forward.b2") = vec![-0.25, -0.25];
+        *files.tensor("head.bias") = vec![0.0, 0.0];
+    });
+    // Both labels have the same row but for a last bit, on a coordinate that rounding decides.
+    change(root, "tie-of-rounding-size", "unknown", "margin", |files| {
+        *files.tensor("head.weight") = vec![1.0, 0.3, f64::from(1.0_f32.next_down()), 0.3];
+    });
+    change(root, "one-weight-changed", "refuted", "scores", |files| files.tensor("embedding.weight")[0] = -1.0);
+}
+
+/// Text files that two readers could read two ways, or that name places.
+fn texts(root: &Path) {
+    spoil(root, "deep-config", "config.json", "error", "recursion", "{\"a\":".repeat(2_000));
+    spoil(root, "config-not-json", "config.json", "error", "expected", "monolayer");
+    let twice = r#"{"a": 0, "b": 1, "a": 1}"#;
+    spoil(root, "word-named-twice", "vocabulary.json", "error", "appears twice", twice);
+    spoil(root, "word-without-a-row", "vocabulary.json", "error", "has no row", r#"{"a": 0, "b": 2}"#);
+    spoil(root, "word-with-a-negative-row", "vocabulary.json", "error", "has no row", r#"{"a": 0, "b": -1}"#);
+    spoil(root, "unknown-word", "vocabulary.json", "error", "\"b\" is not in the vocabulary", r#"{"a": 0, "c": 1}"#);
+    change(root, "zero-dimension", "error", "\"d\"", |files| files.config["d"] = json!(0));
+    change(root, "other-format", "error", "monolayer/1", |files| files.config["format"] = json!("monolayer/2"));
+    change(root, "label-named-twice", "error", "different strings", |files| files.config["labels"] = json!(["X", "X"]));
+    // Words that look like paths are words.
+    let dir = change(root, "path-names-as-words", "verified", "", |files| {
+        files.vocabulary = Some(json!({"../../../../etc/passwd": 0, "/dev/zero": 1}));
+    });
+    fs::write(dir.join("data.conll"), "../../../../etc/passwd X\n/dev/zero Y\n").unwrap();
+}
+
+/// Datasets that do not hold what they should.
+fn data(root: &Path) {
+    let file = "data.conll";
+    spoil(root, "one-label-flipped", file, "refuted", "wanted", "a X\nb X\n\nb Y\na X\na X\n");
+    spoil(root, "label-of-no-model", file, "refuted", "is no label of the model", "a X\nb Z\n");
+    spoil(root, "ragged-columns", file, "error", "columns here", "a X\nb\n");
+    spoil(root, "no-labels", file, "error", "no labels", "a\nb\n");
+    spoil(root, "empty-data", file, "error", "no sequence", "\n\n");
+    spoil(root, "data-of-zeros", file, "error", "is not in the vocabulary", [0_u8; 64]);
+}
+
+/// Certificates that say more than is so.
+fn certificates(root: &Path) {
+    let labels = |right: usize, ratio: f64| json!({"kind": "labels", "arithmetic": "f32", "right": right, "undecided": [], "smallest_margin_ratio": ratio});
+    let claims = |name: &str, verdict: &str, says: &str, claim: Value| {
+        certify(&start(root, name, verdict, says), DATA, &json!([claim]));
+    };
+    let dir = start(root, "forged-token-count", "refuted", "it claims 6 tokens, the dataset has 5");
+    let mut counted = certificate(&dir, DATA, &json!([]));
+    counted["data"]["tokens"] = json!(6);
+    fs::write(dir.join("certificate.json"), counted.to_string()).unwrap();
+    claims("honest", "verified", "", labels(5, 2.0));
+    claims("forged-margin", "unknown", "claims a smallest margin ratio", labels(5, 1e12));
+    claims("forged-count", "refuted", "claims 6 tokens", labels(6, 2.0));
+    claims(
+        "forged-rank",
+        "refuted",
+        "has rank 1, not 2",
+        json!({"kind": "rank", "tensor": "layers.0.attention.w_k", "rank": 2}),
+    );
+    let mapping = |log2_delta: f64| json!({"kind": "contextual-mapping", "layer": 0, "arithmetic": "real", "log2_r": 2.0, "log2_delta": log2_delta});
+    claims("forged-gap", "refuted", "not delta apart", mapping(-2.0));
+    claims("honest-gap", "verified", "", mapping(-12.0));
+    claims("claim-of-no-kind", "unknown", "does not know", json!({"kind": "wisdom"}));
+    claims("claim-without-fields", "unknown", "missing", json!({"kind": "labels"}));
+    certify(
+        &start(root, "certificate-for-other-data", "refuted", "another dataset"),
+        "a X\nb Y\n",
+        &json!([labels(2, 2.0)]),
+    );
+    let dir = start(root, "certificate-for-another-model", "refuted", "another model.safetensors");
+    certify(&dir, DATA, &json!([labels(5, 2.0)]));
+    let mut other = Files::honest();
+    other.tensor("head.bias")[0] = 1e-3;
+    other.write(&dir);
+    spoil(root, "certificate-not-json", "certificate.json", "error", "EOF", "{");
+    spoil(
+        root,
+        "certificate-field-twice",
+        "certificate.json",
+        "error",
+        "appears twice",
+        r#"{"format": 1, "format": 2}"#,
+    );
+}

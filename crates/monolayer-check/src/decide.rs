@@ -1,0 +1,130 @@
+//! From enclosures to decisions: does the wanted label win, whatever the order of summation?
+
+use crate::dot::Care;
+use crate::feed_forward::Output;
+use crate::forward::Network;
+use crate::model::Head;
+use crate::rounding::{two_sum_error, up};
+
+/// What is wanted of a token.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Wanted<'a> {
+    /// The label of this index is the arg max; a name that the model does not know can never be.
+    Label(Option<usize>),
+    /// The output is within the tolerance of this vector, in every coordinate.
+    Near(&'a [f64], f64),
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Decision {
+    /// It certainly holds; the smallest margin over its error bound.
+    Right(f64),
+    /// It certainly fails.
+    Wrong(Failure),
+    /// The enclosures cannot tell: the margin, its error bound.
+    Open(f64, f64),
+}
+
+/// A certain failure.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Failure {
+    /// Another label scores higher: that label, its score, the wanted label's score (if it has one), and the error bound.
+    Label {
+        /// The index of a label that beats the wanted one.
+        winner: usize,
+        /// Its score.
+        score: f64,
+        /// The wanted label's score.
+        wanted: Option<f64>,
+        /// How much their difference may be off.
+        error: f64,
+    },
+    /// A coordinate is too far from where it should be.
+    Far {
+        /// The coordinate.
+        coordinate: usize,
+        /// The output there.
+        output: f64,
+        /// What was wanted.
+        wanted: f64,
+        /// How much the output may be off.
+        error: f64,
+    },
+}
+
+/// Decides one token.
+pub fn decide(network: &Network, head: Option<&Head>, output: &Output, wanted: &Wanted, care: Care) -> Decision {
+    match (wanted, head) {
+        (Wanted::Label(wanted), Some(head)) => labels(network, head, output, *wanted, care),
+        (Wanted::Near(target, tolerance), _) => near(network, output, target, *tolerance, care),
+        (Wanted::Label(_), None) => Decision::Open(f64::NAN, f64::INFINITY),
+    }
+}
+
+fn labels(network: &Network, head: &Head, output: &Output, wanted: Option<usize>, care: Care) -> Decision {
+    let d = output.mid.len();
+    let scores: Vec<_> = (0..head.labels.len()).map(|l| network.score(output, l, care)).collect();
+    let Some(wanted) = wanted else {
+        let winner =
+            (0..scores.len()).max_by(|&a, &b| scores[a].mid.total_cmp(&scores[b].mid).then(b.cmp(&a))).unwrap_or(0);
+        return Decision::Wrong(Failure::Label { winner, score: scores[winner].mid, wanted: None, error: 0.0 });
+    };
+    let mut ratio = f64::INFINITY;
+    let mut open: Option<(f64, f64)> = None;
+    for other in (0..scores.len()).filter(|&l| l != wanted) {
+        let row = |l: usize| &head.weight[l * d..(l + 1) * d];
+        let difference: Vec<f64> = row(wanted).iter().zip(row(other)).map(|(a, b)| a - b).collect();
+        let margin = scores[wanted].mid - scores[other].mid;
+        let error = scores[wanted].round + scores[other].round + network.functional(output, &difference, care);
+        let error = up(error);
+        match compare(margin, error, wanted < other) {
+            Some(true) => ratio = ratio.min(margin / error),
+            Some(false) => {
+                let (score, wanted) = (scores[other].mid, Some(scores[wanted].mid));
+                return Decision::Wrong(Failure::Label { winner: other, score, wanted, error });
+            }
+            None => {
+                if open.is_none_or(|(m, e)| margin / error < m / e) {
+                    open = Some((margin, error));
+                }
+            }
+        }
+    }
+    open.map_or(Decision::Right(ratio), |(margin, error)| Decision::Open(margin, error))
+}
+
+/// Whether a margin that may be off by `error` is certainly won or certainly lost; `tie_wins` where equal scores go to it.
+fn compare(margin: f64, error: f64, tie_wins: bool) -> Option<bool> {
+    if error == 0.0 {
+        return if margin == 0.0 { Some(tie_wins) } else { margin.partial_cmp(&0.0).map(std::cmp::Ordering::is_gt) };
+    }
+    if margin > error {
+        Some(true)
+    } else if margin < -error {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+fn near(network: &Network, output: &Output, target: &[f64], tolerance: f64, care: Care) -> Decision {
+    let mut unit = vec![0.0; target.len()];
+    let (mut ratio, mut open) = (f64::INFINITY, None);
+    for (coordinate, (&found, &wanted)) in output.mid.iter().zip(target).enumerate() {
+        unit[coordinate] = 1.0;
+        let error = network.functional(output, &unit, care);
+        unit[coordinate] = 0.0;
+        let distance = (found - wanted).abs();
+        let error = up(error + two_sum_error(found, -wanted));
+        let margin = tolerance - distance;
+        if distance + error <= tolerance {
+            ratio = ratio.min(margin / error);
+        } else if distance - error > tolerance {
+            return Decision::Wrong(Failure::Far { coordinate, output: found, wanted, error });
+        } else {
+            open = Some((margin, error));
+        }
+    }
+    open.map_or(Decision::Right(ratio), |(margin, error)| Decision::Open(margin, error))
+}

@@ -1,0 +1,61 @@
+//! `monolayer-check DIR [DATA]`: the checker on its own.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use monolayer_check::{Format, Options, Precision, verify};
+
+const USAGE: &str = "usage: monolayer-check DIR [DATA] [--precision f32|f64|real] [--format conll|jsonl|arrays] \
+[--tolerance X] [--strict] [--first] [--ignore-certificate] [--json]";
+
+fn main() -> ExitCode {
+    let mut options = Options::default();
+    let (mut places, mut json) = (Vec::new(), false);
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().unwrap_or_default();
+        let known = match argument.as_str() {
+            "--precision" => Precision::of(&value()).map(|p| options.precision = Some(p)).is_some(),
+            "--format" => format(&value()).map(|f| options.format = Some(f)).is_some(),
+            "--tolerance" => value().parse().map(|x| options.tolerance = Some(x)).is_ok(),
+            "--strict" => set(&mut options.strict),
+            "--first" => set(&mut options.first),
+            "--ignore-certificate" => set(&mut options.ignore_certificate),
+            "--json" => set(&mut json),
+            name if name.starts_with('-') && name != "-" => false,
+            _ => {
+                places.push(argument.clone());
+                true
+            }
+        };
+        if !known {
+            eprintln!("{argument}: unknown, or its value is\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    }
+    let (Some(dir), None) = (places.first(), places.get(2)) else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    let report = verify(Path::new(dir), places.get(1).map(String::as_str), &options);
+    if json {
+        println!("{}", report.json());
+    } else {
+        print!("{}", report.text());
+    }
+    ExitCode::from(report.verdict.exit_code())
+}
+
+fn set(flag: &mut bool) -> bool {
+    *flag = true;
+    true
+}
+
+fn format(name: &str) -> Option<Format> {
+    match name {
+        "conll" => Some(Format::Conll),
+        "jsonl" => Some(Format::JsonLines),
+        "arrays" => Some(Format::Arrays),
+        _ => None,
+    }
+}

@@ -1,0 +1,62 @@
+//! Every hostile directory of attacks/ gets the verdict it deserves, for the reason it deserves, without a panic.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use monolayer_check::read::json;
+use monolayer_check::{Options, Verdict, verify};
+
+fn attacks() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../attacks")
+}
+
+#[test]
+fn every_attack_gets_its_verdict() {
+    let mut count = 0;
+    let mut failures = Vec::new();
+    for entry in fs::read_dir(attacks()).unwrap() {
+        let dir = entry.unwrap().path();
+        if !dir.is_dir() {
+            continue;
+        }
+        let expected = json::parse(&fs::read(dir.join("expect.json")).unwrap()).unwrap();
+        let report = verify(&dir, dir.join("data.conll").to_str(), &Options::default());
+        let verdict = expected.get("verdict").text().unwrap();
+        let says = expected.get("says").text().unwrap();
+        if report.verdict.name() != verdict || !report.text().contains(says) {
+            failures.push(format!("{}: expected {verdict} ({says:?}), got {}", dir.display(), report.text()));
+        }
+        count += 1;
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert!(count > 45, "only {count} attacks were found");
+}
+
+#[cfg(unix)]
+#[test]
+fn links_to_devices_and_pipes_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    for file in ["config.json", "model.safetensors", "vocabulary.json", "certificate.json"] {
+        let path = dir.path().join(file.replace('.', "-"));
+        common::Files::honest().write(&path);
+        fs::write(path.join("data.conll"), common::DATA).unwrap();
+        let _ = fs::remove_file(path.join(file));
+        std::os::unix::fs::symlink("/dev/zero", path.join(file)).unwrap();
+        let report = verify(&path, path.join("data.conll").to_str(), &Options::default());
+        assert_eq!(report.verdict, Verdict::Error, "{file}");
+        assert!(report.text().contains("not a regular file"), "{}", report.text());
+    }
+}
+
+#[test]
+fn overflow_and_underflow_are_decided_in_real_arithmetic() {
+    for (name, verdict) in [("overflow-in-one-order", Verdict::Refuted), ("subnormal-trap", Verdict::Refuted)] {
+        let dir = attacks().join(name);
+        let options = Options { precision: Some(monolayer_check::Precision::Real), ..Options::default() };
+        let report = verify(&dir, dir.join("data.conll").to_str(), &options);
+        assert_eq!(report.verdict, verdict, "{name}: {}", report.text());
+        assert_eq!(report.unknown, 0);
+    }
+}

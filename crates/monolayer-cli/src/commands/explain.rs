@@ -1,0 +1,100 @@
+//! `monolayer explain`: one sequence through a model.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use monolayer::dataset::Format;
+use monolayer::explain::{Neighbor, Trace};
+use monolayer::{AnyModel, Dataset, with_model};
+use serde_json::{Value, json};
+
+use super::{Outcome, Shared};
+use crate::output::table;
+
+/// One sequence through a model: ids, units that fire, margins
+///
+/// With --data, the nearest other context of each token is shown in words: the sentence whose id comes closest.
+#[derive(clap::Args)]
+#[command(after_help = "Example: monolayer explain model \"May sails in May .\" --data train.conll")]
+pub struct Args {
+    /// The model directory
+    #[arg(value_name = "DIR")]
+    model: PathBuf,
+    /// The words, separated by spaces
+    #[arg(value_name = "SENTENCE")]
+    sentence: String,
+    /// A dataset to look for the nearest other contexts in
+    #[arg(long, value_name = "DATA")]
+    data: Option<String>,
+}
+
+/// Units that a row names.
+const SHOWN: usize = 4;
+
+pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
+    let model = AnyModel::open(&args.model)?;
+    let text: String = args.sentence.split_whitespace().map(|word| format!("{word}\n")).collect();
+    let sentence = Dataset::read("the sentence", Format::Conll, text.as_bytes())?;
+    let data = args.data.as_deref().map(Dataset::open).transpose()?;
+    if let (Some(data), false) = (&data, shared.quiet) {
+        data.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    }
+    let labels = with_model!(&model, m => m.head.as_ref().map(|h| h.labels.clone()));
+    let traces = with_model!(&model, m => m.trace(&sentence, 0))?;
+    let mut rows = vec![
+        ["token", "label", "margin", "id", "units that fire", "nearest other context"].map(str::to_owned).to_vec(),
+    ];
+    let mut tokens = Vec::new();
+    for (t, trace) in traces.iter().enumerate() {
+        let nearest: Option<Neighbor> = match (&data, trace.id) {
+            (Some(data), Some(id)) => with_model!(&model, m => m.neighbors(&sentence, t, id, data))?.into_iter().next(),
+            _ => None,
+        };
+        let (label, margin) = decided(trace, labels.as_deref());
+        let context = nearest.as_ref().zip(data.as_ref()).map(|(n, data)| in_words(data, n.token));
+        let distance = nearest.as_ref().zip(trace.id).map(|(n, id)| n.id - id);
+        tokens.push(json!({
+            "token": sentence.token_text(t),
+            "label": label,
+            "margin": margin,
+            "id": trace.id,
+            "units": trace.firing.iter().map(|(j, x)| json!({ "unit": j, "value": x })).collect::<Vec<Value>>(),
+            "scores": trace.scores,
+            "nearest": context.as_ref().zip(distance).map(|(words, by)| json!({ "sentence": words, "distance": by })),
+        }));
+        rows.push(vec![
+            sentence.token_text(t),
+            label.unwrap_or_default(),
+            margin.map_or(String::new(), |m| format!("{m:.3}")),
+            trace.id.map_or(String::new(), |id| format!("{id:.6}")),
+            units(trace),
+            context.zip(distance).map_or(String::new(), |(words, by)| format!("{by:+.2e}  {words}")),
+        ]);
+    }
+    Ok(Outcome::done(json!({ "tokens": tokens }), table(&rows, &[1, 4, 5])))
+}
+
+/// The label and its lead over the next one.
+fn decided(trace: &Trace, labels: Option<&[String]>) -> (Option<String>, Option<f64>) {
+    let Some(labels) = labels else { return (None, None) };
+    let best = (1..labels.len()).fold(0, |best, l| if trace.scores[l] > trace.scores[best] { l } else { best });
+    let others = (0..labels.len()).filter(|&l| l != best).map(|l| trace.scores[l]);
+    let lead = trace.scores[best] - others.fold(f64::NEG_INFINITY, f64::max);
+    (Some(labels[best].clone()), lead.is_finite().then_some(lead))
+}
+
+fn units(trace: &Trace) -> String {
+    let mut list: Vec<String> = trace.firing.iter().take(SHOWN).map(|(j, x)| format!("{j} ({x:.3})")).collect();
+    if trace.firing.len() > SHOWN {
+        list.push(format!("{} more", trace.firing.len() - SHOWN));
+    }
+    if list.is_empty() { "none".to_owned() } else { list.join(", ") }
+}
+
+/// The sentence of a token, with the token marked and its label.
+fn in_words(data: &Dataset, token: usize) -> String {
+    let sequence = data.place(token).sequence.unwrap_or(1) - 1;
+    let word = |t: usize| if t == token { format!("[{}]", data.token_text(t)) } else { data.token_text(t) };
+    let words: Vec<String> = data.range(sequence).map(word).collect();
+    format!("{} ({})", words.join(" "), data.label_text(token))
+}
