@@ -119,7 +119,7 @@ impl Readout {
 pub struct Output {
     /// Its exact value.
     pub value: Ball,
-    /// An upper bound, but for a part in 1e6, of the sum of the absolute values of all terms.
+    /// An upper bound, but for a few roundings, of the sum of the absolute values of all terms.
     pub size: f64,
     /// At most so many terms are not 0.
     pub active: usize,

@@ -88,10 +88,20 @@ pub struct VectorMemo {
     pub undecided: Vec<usize>,
 }
 
+/// Ids times dimensions, at most: hinges and what is proved of them take a few hundred bytes for each.
+const LARGEST: usize = 1 << 21;
+
 /// Memorizes a dataset: the proof of Corollary 1, in order.
 pub fn memorize_vectors(data: &Dataset, options: &VectorOptions, tell: &dyn Fn(usize, f64)) -> Result<VectorMemo> {
     let Prepared { labels, outputs, vectors, map } = prepare(data, options, options.method == Method::Plateau, tell)?;
     let view = View::new(data, &vectors, options.mask);
+    if view.contexts.count * vectors.d() > LARGEST {
+        let what = format!("{} ids in {} dimensions are too many for this method", view.contexts.count, vectors.d());
+        return Err(Error::request(
+            what,
+            "for words with classes use --method gated, or an --embedding of less dimensions",
+        ));
+    }
     let agreement = view.contexts.agree(&labels);
     let points = outputs.points(vectors.d());
     let (readout, runs) = match options.method {
