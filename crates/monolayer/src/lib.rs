@@ -18,6 +18,8 @@ pub mod context_order;
 pub mod dataset;
 pub mod embedding;
 pub mod error;
+pub mod exact;
+pub mod exact_file;
 pub mod explain;
 pub mod feed_forward;
 pub mod forward;
