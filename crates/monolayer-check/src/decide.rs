@@ -118,9 +118,10 @@ fn near(network: &Network, output: &Output, target: &[f64], tolerance: f64, care
         let distance = (found - wanted).abs();
         let error = up(error + two_sum_error(found, -wanted));
         let margin = tolerance - distance;
-        if distance + error <= tolerance {
+        // The margin is rounded once, which moves it by less than one part in 10^12.
+        if margin * (1.0 - 1e-12) > error || (error == 0.0 && margin >= 0.0) {
             ratio = ratio.min(margin / error);
-        } else if distance - error > tolerance {
+        } else if -margin * (1.0 - 1e-12) > error {
             return Decision::Wrong(Failure::Far { coordinate, output: found, wanted, error });
         } else {
             open = Some((margin, error));

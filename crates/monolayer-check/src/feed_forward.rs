@@ -223,12 +223,13 @@ impl<'a> Prepared<'a> {
         }
         for unit in &out.units {
             let (h, r) = (unit.mid.max(0.0), unit.radius);
-            let reach = h + r;
             let row = &self.part.w2[unit.index * self.d..(unit.index + 1) * self.d];
-            for (c, &w) in row.iter().enumerate().filter(|(_, w)| **w != 0.0) {
-                out.mid[c] += w * h;
-                out.radius[c] += w.abs() * r;
-                size[c] += w.abs() * reach;
+            let sums = out.mid.iter_mut().zip(&mut out.radius).zip(&mut size);
+            for (((mid, radius), size), &w) in sums.zip(row) {
+                let (value, error) = (w * h, w.abs() * r);
+                *mid += value;
+                *radius += error;
+                *size += value.abs() + error;
             }
         }
         let gamma = self.rounding.gamma(out.units.len() + 2);
