@@ -53,16 +53,29 @@ pub enum Failure {
     },
 }
 
-/// Decides one token.
-pub fn decide(network: &Network, head: Option<&Head>, output: &Output, wanted: &Wanted, care: Care) -> Decision {
+/// Decides one token; in the careful pass, margins of less than `comfortable` error bounds are looked at more closely.
+pub fn decide(
+    network: &Network,
+    head: Option<&Head>,
+    output: &Output,
+    wanted: &Wanted,
+    care: Care,
+    comfortable: f64,
+) -> Decision {
     match (wanted, head) {
-        (Wanted::Label(wanted), Some(head)) => labels(network, head, output, *wanted, care),
+        (Wanted::Label(wanted), Some(head)) => labels(network, head, output, *wanted, (care, comfortable)),
         (Wanted::Near(target, tolerance), _) => near(network, output, target, *tolerance, care),
         (Wanted::Label(_), None) => Decision::Open(f64::NAN, f64::INFINITY),
     }
 }
 
-fn labels(network: &Network, head: &Head, output: &Output, wanted: Option<usize>, care: Care) -> Decision {
+fn labels(
+    network: &Network,
+    head: &Head,
+    output: &Output,
+    wanted: Option<usize>,
+    (care, comfortable): (Care, f64),
+) -> Decision {
     let d = output.mid.len();
     let scores: Vec<_> = (0..head.labels.len()).map(|l| network.score(output, l, care)).collect();
     let Some(wanted) = wanted else {
@@ -76,8 +89,9 @@ fn labels(network: &Network, head: &Head, output: &Output, wanted: Option<usize>
         let row = |l: usize| &head.weight[l * d..(l + 1) * d];
         let difference: Vec<f64> = row(wanted).iter().zip(row(other)).map(|(a, b)| a - b).collect();
         let margin = scores[wanted].mid - scores[other].mid;
-        let error = scores[wanted].round + scores[other].round + network.functional(output, &difference, care);
-        let error = up(error);
+        let rounds = up(scores[wanted].round + scores[other].round);
+        let enough = margin.abs() / comfortable - rounds;
+        let error = up(rounds + network.functional(output, &difference, care, enough));
         match compare(margin, error, wanted < other) {
             Some(true) => ratio = ratio.min(margin / error),
             Some(false) => {
@@ -113,14 +127,15 @@ fn near(network: &Network, output: &Output, target: &[f64], tolerance: f64, care
     let (mut ratio, mut open) = (f64::INFINITY, None);
     for (coordinate, (&found, &wanted)) in output.mid.iter().zip(target).enumerate() {
         unit[coordinate] = 1.0;
-        let error = network.functional(output, &unit, care);
+        let error = network.functional(output, &unit, care, 0.0);
         unit[coordinate] = 0.0;
         let distance = (found - wanted).abs();
         let error = up(error + two_sum_error(found, -wanted));
         let margin = tolerance - distance;
-        if distance + error <= tolerance {
+        // The margin is rounded once, which moves it by less than one part in 10^12.
+        if margin * (1.0 - 1e-12) > error || (error == 0.0 && margin >= 0.0) {
             ratio = ratio.min(margin / error);
-        } else if distance - error > tolerance {
+        } else if -margin * (1.0 - 1e-12) > error {
             return Decision::Wrong(Failure::Far { coordinate, output: found, wanted, error });
         } else {
             open = Some((margin, error));

@@ -8,7 +8,7 @@ use crate::rounding::{Rounding, up};
 
 /// Shared errors are kept apart up to this many; more of them are folded into the coordinates.
 const SHARED: usize = 4;
-/// Up to this many units the last sums take the careful bound.
+/// Up to this many units, they and the last sums take the careful bound.
 const FEW: usize = 256;
 /// Units per product of the kernel.
 const UNITS: usize = 256;
@@ -195,7 +195,8 @@ impl<'a> Prepared<'a> {
             return Output { mid: vec![0.0; d], radius: lost(), round: lost(), input, units: vec![] };
         }
         if care == Care::Fine {
-            units = units.iter().map(|unit| self.refined(unit.index, &input, &whole)).collect();
+            let care = if units.len() <= FEW { Care::Fine } else { Care::Coarse };
+            units = units.iter().map(|unit| self.refined(unit.index, &input, &whole, care)).collect();
             // Written so that a bound that is not a number leaves the unit in.
             units.retain(|unit| !matches!((unit.mid + unit.radius).partial_cmp(&0.0), Some(std::cmp::Ordering::Less)));
         }
@@ -223,12 +224,13 @@ impl<'a> Prepared<'a> {
         }
         for unit in &out.units {
             let (h, r) = (unit.mid.max(0.0), unit.radius);
-            let reach = h + r;
             let row = &self.part.w2[unit.index * self.d..(unit.index + 1) * self.d];
-            for (c, &w) in row.iter().enumerate().filter(|(_, w)| **w != 0.0) {
-                out.mid[c] += w * h;
-                out.radius[c] += w.abs() * r;
-                size[c] += w.abs() * reach;
+            let sums = out.mid.iter_mut().zip(&mut out.radius).zip(&mut size);
+            for (((mid, radius), size), &w) in sums.zip(row) {
+                let (value, error) = (w * h, w.abs() * r);
+                *mid += value;
+                *radius += error;
+                *size += value.abs() + error;
             }
         }
         let gamma = self.rounding.gamma(out.units.len() + 2);
@@ -252,10 +254,10 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// One unit with the careful bound.
-    fn refined(&self, index: usize, input: &Attended, whole: &[f64]) -> Unit {
+    /// One unit with a bound from its own terms instead of norms.
+    fn refined(&self, index: usize, input: &Attended, whole: &[f64], care: Care) -> Unit {
         let row = &self.part.w1[index * self.d..(index + 1) * self.d];
-        let sum = dot(row, &input.mid, whole, self.part.b1[index], self.rounding, Care::Fine);
+        let sum = dot(row, &input.mid, whole, self.part.b1[index], self.rounding, care);
         let mut spread: f64 = row.iter().zip(&input.radius).map(|(w, r)| w.abs() * r).sum();
         let k = self.shared();
         for (gain, noise) in self.gain_bounds[index * k..(index + 1) * k].iter().zip(&input.noise) {

@@ -173,8 +173,14 @@ impl Work<'_> {
             for &position in &query.positions {
                 let mut wanted = Vec::new();
                 for (id, tokens) in &block.asked[at].wanted {
-                    let decision =
-                        decide(self.network, self.model.head.as_ref(), &outputs[at], &self.targets.wanted(*id), care);
+                    let decision = decide(
+                        self.network,
+                        self.model.head.as_ref(),
+                        &outputs[at],
+                        &self.targets.wanted(*id),
+                        care,
+                        self.pass.comfortable,
+                    );
                     let close = match decision {
                         Decision::Right(ratio) => care == Care::Coarse && ratio < self.pass.comfortable,
                         Decision::Wrong(_) => false,

@@ -26,6 +26,13 @@ pub enum Claim {
         /// The smallest margin of a label over its error bound.
         smallest_margin_ratio: f64,
     },
+    /// Every possible token's output is this near its label, in every coordinate.
+    Outputs {
+        /// `"f64"` or `"real"`.
+        arithmetic: String,
+        /// How near.
+        tolerance: f64,
+    },
     /// A matrix has this rank, exactly.
     Rank {
         /// The tensor.

@@ -1,8 +1,17 @@
 //! Corollaries 1 and 2: any consistent dataset into one rank-1 attention layer and one feed-forward block, without training.
 
 pub mod cover;
+pub mod deep;
 pub mod gated;
+pub mod hinges;
+pub mod interpolate;
+mod outputs;
+pub mod paper;
+pub mod plateau;
 pub mod proof;
+mod vector_map;
+pub mod vectors;
+pub mod vectors_proof;
 pub mod zigzag;
 
 use std::path::Path;

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::forward;
 use crate::kernels::{self, Real};
 use crate::matrix::Matrix;
+use crate::sparse::Sparse;
 use crate::transformer::Transformer;
 
 /// The name of the row for words that a model does not know.
@@ -130,10 +131,30 @@ impl<R: Real> Model<R> {
     }
 
     /// The scores of the labels, or the outputs, for each token of packed inputs: `each` sees the row of a token.
-    /// `progress` is told how many tokens are done.
+    /// `progress` is told how many tokens are done. The hidden units of compiled models are evaluated through their gates.
     pub fn run<O: Send>(
         &self,
         inputs: &Inputs<R>,
+        progress: &(dyn Fn(usize) + Sync),
+        each: impl Fn(usize, &[R]) -> O + Sync,
+    ) -> Vec<O> {
+        self.run_with(inputs, self.sparse(inputs).as_ref(), progress, each)
+    }
+
+    /// Which hidden units can fire for which of the words, where that saves work.
+    pub fn sparse(&self, inputs: &Inputs<R>) -> Option<Sparse<R>> {
+        let InputTokens::Words(ids) = &inputs.tokens else { return None };
+        let mut used = vec![false; self.words.as_ref()?.vocabulary.len()];
+        ids.iter().for_each(|&id| used[id as usize] = true);
+        // The table costs about as much as running all units on each word once.
+        if ids.len() < 2 * used.iter().filter(|&&used| used).count() { None } else { Sparse::new(self, &used) }
+    }
+
+    /// [`Self::run`] through the gates given, or with plain matrix products where there are none.
+    pub fn run_with<O: Send>(
+        &self,
+        inputs: &Inputs<R>,
+        sparse: Option<&Sparse<R>>,
         progress: &(dyn Fn(usize) + Sync),
         each: impl Fn(usize, &[R]) -> O + Sync,
     ) -> Vec<O> {
@@ -143,7 +164,17 @@ impl<R: Real> Model<R> {
                 let offsets = &inputs.offsets[sequences.start..=sequences.end];
                 let (first, last) = (offsets[0], offsets[offsets.len() - 1]);
                 let mut h = self.embed(inputs, first, last);
-                forward::transform(&self.transformer, offsets, &mut h);
+                match (sparse, &inputs.tokens, &self.transformer.layers[..]) {
+                    (Some(sparse), InputTokens::Words(ids), [layer]) => {
+                        if let Some(attention) = &layer.attention {
+                            forward::attend(attention, self.transformer.d, offsets, &mut h);
+                        }
+                        if let Some(block) = &layer.feed_forward {
+                            sparse.feed_forward(block, &ids[first..last], &mut h);
+                        }
+                    }
+                    _ => forward::transform(&self.transformer, offsets, &mut h),
+                }
                 let rows = self.head.as_ref().map_or(h.clone(), |head| head.scores(&h));
                 let width = rows.len() / (last - first);
                 let out = rows.chunks_exact(width).enumerate().map(|(t, row)| each(first + t, row)).collect();

@@ -26,7 +26,7 @@ pub struct Config {
     pub format: String,
     /// The dimension of tokens.
     pub d: usize,
-    /// `"f32"` or `"f64"`.
+    /// `"f32"`, `"f64"` or `"exact"`.
     pub dtype: String,
     /// How many positions there are, when they are used.
     pub max_length: Option<usize>,
@@ -84,7 +84,7 @@ pub fn read(dir: &Path) -> Result<AnyModel> {
     }
 }
 
-fn read_config(path: &Path) -> Result<Config> {
+pub(crate) fn read_config(path: &Path) -> Result<Config> {
     let text = read_file(path)?;
     let config: Config = serde_json::from_slice(&text)
         .map_err(|e| Error::model(path, e.to_string(), "see docs/format.md for what config.json holds"))?;
@@ -116,14 +116,18 @@ fn read_config(path: &Path) -> Result<Config> {
     Ok(config)
 }
 
-fn read_file(path: &Path) -> Result<Vec<u8>> {
+pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).map_err(|e| Error::io(path, e))
 }
 
 fn read_model<R: Real>(dir: &Path, config: Config) -> Result<Model<R>> {
     let path = dir.join("model.safetensors");
     let bytes = read_file(&path)?;
-    let mut tensors = Tensors::<R>::parse(&path, &bytes)?;
+    assemble(dir, config, Tensors::parse(&path, &bytes)?)
+}
+
+/// A model from its config and tensors.
+pub(crate) fn assemble<T: Clone>(dir: &Path, config: Config, mut tensors: Tensors<T>) -> Result<Model<T>> {
     let d = config.d;
     let words = if tensors.has("embedding.weight") {
         let rows = tensors.rows("embedding.weight")?;
@@ -210,67 +214,82 @@ impl<'de> Deserialize<'de> for Pairs {
 }
 
 /// The tensors of a file that have not been taken yet.
-struct Tensors<'a, R> {
+pub(crate) struct Tensors<'a, T> {
     path: &'a Path,
-    views: HashMap<String, TensorView<'a>>,
-    real: std::marker::PhantomData<R>,
+    /// Shape and numbers by name.
+    tensors: HashMap<String, (Vec<usize>, Vec<T>)>,
+}
+
+/// What is wrong if config.json and the file of tensors contradict each other.
+fn not_of_one_model(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    format!("config.json and {name} are not of one model")
 }
 
 impl<'a, R: Real> Tensors<'a, R> {
-    fn parse(path: &'a Path, bytes: &'a [u8]) -> Result<Self> {
+    fn parse(path: &'a Path, bytes: &[u8]) -> Result<Self> {
         let file = SafeTensors::deserialize(bytes).map_err(|e| {
             Error::model(path, format!("not a safetensors file ({e})"), "it may be truncated; write or copy it again")
         })?;
-        Ok(Self { path, views: file.tensors().into_iter().collect(), real: std::marker::PhantomData })
+        let numbers = |(name, view): (String, TensorView)| {
+            let dtype = format!("{:?}", view.dtype()).to_lowercase();
+            if dtype != R::NAME {
+                let what = format!("tensor {name} is {dtype} where config.json says {}", R::NAME);
+                return Err(Error::model(path, what, not_of_one_model(path)));
+            }
+            let numbers = R::from_bytes(view.data());
+            if let Some(i) = numbers.iter().position(|x| !x.finite()) {
+                let what = format!("tensor {name} has {:?} at entry {i}", numbers[i]);
+                return Err(Error::model(path, what, "weights must be finite; make the model again"));
+            }
+            Ok((name, (view.shape().to_vec(), numbers)))
+        };
+        Ok(Self { path, tensors: file.tensors().into_iter().map(numbers).collect::<Result<_>>()? })
+    }
+}
+
+impl<'a, T: Clone> Tensors<'a, T> {
+    /// Tensors by name, from the file at `path`, as many numbers each as the shape says.
+    pub fn new(path: &'a Path, tensors: HashMap<String, (Vec<usize>, Vec<T>)>) -> Self {
+        Self { path, tensors }
     }
 
     fn has(&self, name: &str) -> bool {
-        self.views.contains_key(name)
+        self.tensors.contains_key(name)
     }
 
     fn rows(&self, name: &str) -> Result<usize> {
-        match self.views[name].shape() {
-            [rows, _] if *rows > 0 => Ok(*rows),
-            shape => Err(self.wrong_shape(name, shape, "[words, d]")),
+        match self.tensors[name].0[..] {
+            [rows, _] if rows > 0 => Ok(rows),
+            ref shape => Err(self.wrong_shape(name, shape, "[words, d]")),
         }
     }
 
     fn wrong_shape(&self, name: &str, shape: &[usize], expected: &str) -> Error {
         let what = format!("tensor {name} has shape {shape:?} where config.json asks for {expected}");
-        Error::model(self.path, what, "config.json and model.safetensors are not of one model")
+        Error::model(self.path, what, not_of_one_model(self.path))
     }
 
-    /// Takes a tensor out, as numbers, its shape and its numbers checked.
-    fn take(&mut self, name: &str, shape: &[usize]) -> Result<Vec<R>> {
-        let help = "config.json and model.safetensors are not of one model";
-        let Some(view) = self.views.remove(name) else {
-            return Err(Error::model(self.path, format!("tensor {name} is missing"), help));
+    /// Takes a tensor out, as numbers, its shape checked.
+    fn take(&mut self, name: &str, shape: &[usize]) -> Result<Vec<T>> {
+        let Some((found, numbers)) = self.tensors.remove(name) else {
+            return Err(Error::model(self.path, format!("tensor {name} is missing"), not_of_one_model(self.path)));
         };
-        if view.shape() != shape {
-            return Err(self.wrong_shape(name, view.shape(), &format!("{shape:?}")));
-        }
-        let dtype = format!("{:?}", view.dtype()).to_lowercase();
-        if dtype != R::NAME {
-            let what = format!("tensor {name} is {dtype} where config.json says {}", R::NAME);
-            return Err(Error::model(self.path, what, help));
-        }
-        let numbers = R::from_bytes(view.data());
-        if let Some(i) = numbers.iter().position(|x| !x.finite()) {
-            let what = format!("tensor {name} has {:?} at entry {i}", numbers[i]);
-            return Err(Error::model(self.path, what, "weights must be finite; make the model again"));
+        if found != shape {
+            return Err(self.wrong_shape(name, &found, &format!("{shape:?}")));
         }
         Ok(numbers)
     }
 
-    fn vector(&mut self, name: &str, len: usize) -> Result<Vec<R>> {
+    fn vector(&mut self, name: &str, len: usize) -> Result<Vec<T>> {
         self.take(name, &[len])
     }
 
-    fn matrix(&mut self, name: &str, rows: usize, cols: usize) -> Result<Matrix<R>> {
+    fn matrix(&mut self, name: &str, rows: usize, cols: usize) -> Result<Matrix<T>> {
         Ok(Matrix::new(rows, cols, self.take(name, &[rows, cols])?))
     }
 
-    fn feed_forward(&mut self, prefix: &str, hidden: usize, d: usize) -> Result<FeedForward<R>> {
+    fn feed_forward(&mut self, prefix: &str, hidden: usize, d: usize) -> Result<FeedForward<T>> {
         Ok(FeedForward {
             w1: self.matrix(&format!("{prefix}.w1"), hidden, d)?,
             b1: self.vector(&format!("{prefix}.b1"), hidden)?,
@@ -279,9 +298,9 @@ impl<'a, R: Real> Tensors<'a, R> {
         })
     }
 
-    fn attention(&mut self, layer: usize, config: &AttentionConfig, d: usize) -> Result<Attention<R>> {
+    fn attention(&mut self, layer: usize, config: &AttentionConfig, d: usize) -> Result<Attention<T>> {
         let &AttentionConfig { kind, heads, head_size, mask } = config;
-        let mut stack = |name: &str, rows: usize, cols: usize| -> Result<Vec<Matrix<R>>> {
+        let mut stack = |name: &str, rows: usize, cols: usize| -> Result<Vec<Matrix<T>>> {
             let numbers = self.take(&format!("layers.{layer}.attention.{name}"), &[heads, rows, cols])?;
             Ok(numbers.chunks_exact(rows * cols).map(|head| Matrix::new(rows, cols, head.to_vec())).collect())
         };
@@ -294,12 +313,12 @@ impl<'a, R: Real> Tensors<'a, R> {
 
     /// Every tensor must have been taken: one that config.json does not know is a mistake somewhere.
     fn finish(self) -> Result<()> {
-        match self.views.keys().min() {
+        match self.tensors.keys().min() {
             None => Ok(()),
             Some(name) => Err(Error::model(
                 self.path,
                 format!("tensor {name} has no place in the model"),
-                "config.json and model.safetensors are not of one model",
+                not_of_one_model(self.path),
             )),
         }
     }
@@ -308,6 +327,15 @@ impl<'a, R: Real> Tensors<'a, R> {
 /// Writes a model directory: into a new directory beside it, which then takes its place. What is there already must be a
 /// model or an empty directory. `more` may add files to the new directory.
 pub fn write<R: Real>(model: &Model<R>, dir: &Path, more: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    replace(dir, |new| {
+        write_config_and_words(model, R::NAME, new)?;
+        write_tensors(model, new)?;
+        more(new)
+    })
+}
+
+/// Puts a new model directory, filled by `fill`, in the place of an old one or of none.
+pub(crate) fn replace(dir: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let parent = dir.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let empty = || fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none());
     let replaces = dir.exists();
@@ -318,8 +346,7 @@ pub fn write<R: Real>(model: &Model<R>, dir: &Path, more: impl FnOnce(&Path) -> 
     let stage = tempfile::Builder::new().prefix(".monolayer-").tempdir_in(parent).map_err(|e| Error::io(parent, e))?;
     let (new, old) = (stage.path().join("new"), stage.path().join("old"));
     fs::create_dir(&new).map_err(|e| Error::io(&new, e))?;
-    write_files(model, &new)?;
-    more(&new)?;
+    fill(&new)?;
     // The old directory steps aside first: a directory cannot be renamed onto one that is not empty.
     if replaces {
         fs::rename(dir, &old).map_err(|e| Error::io(dir, e))?;
@@ -332,35 +359,44 @@ pub fn write<R: Real>(model: &Model<R>, dir: &Path, more: impl FnOnce(&Path) -> 
     })
 }
 
-fn write_files<R: Real>(model: &Model<R>, dir: &Path) -> Result<()> {
-    let put = |name: &str, bytes: &[u8]| {
-        let path = dir.join(name);
-        fs::write(&path, bytes).map_err(|e| Error::io(path, e))
-    };
-    let config = serde_json::to_string_pretty(&config(model)).expect("a config is plain data");
-    put("config.json", format!("{config}\n").as_bytes())?;
+fn put(dir: &Path, name: &str, bytes: &[u8]) -> Result<()> {
+    let path = dir.join(name);
+    fs::write(&path, bytes).map_err(|e| Error::io(path, e))
+}
+
+/// config.json, and vocabulary.json where inputs are words.
+pub(crate) fn write_config_and_words<T>(model: &Model<T>, dtype: &str, dir: &Path) -> Result<()> {
+    let config = serde_json::to_string_pretty(&config_as(model, dtype)).expect("a config is plain data");
+    put(dir, "config.json", format!("{config}\n").as_bytes())?;
     if let Some(words) = &model.words {
         let by_row: BTreeMap<usize, &String> = words.vocabulary.names().iter().enumerate().collect();
         let lines: Vec<String> =
             by_row.iter().map(|(row, word)| format!("{}: {row}", serde_json::Value::from(word.as_str()))).collect();
-        put("vocabulary.json", format!("{{\n{}\n}}\n", lines.join(",\n")).as_bytes())?;
+        put(dir, "vocabulary.json", format!("{{\n{}\n}}\n", lines.join(",\n")).as_bytes())?;
     }
-    let tensors = tensors(model);
+    Ok(())
+}
+
+fn write_tensors<R: Real>(model: &Model<R>, dir: &Path) -> Result<()> {
     let dtype = if R::NAME == "f32" { Dtype::F32 } else { Dtype::F64 };
     let bytes: Vec<(String, Vec<usize>, Vec<u8>)> =
-        tensors.into_iter().map(|(name, shape, numbers)| (name, shape, R::to_bytes(&numbers))).collect();
+        tensors(model).into_iter().map(|(name, shape, numbers)| (name, shape, R::to_bytes(&numbers))).collect();
     let views = bytes.iter().map(|(name, shape, bytes)| {
         (name, TensorView::new(dtype, shape.clone(), bytes).expect("as many bytes as the shape says"))
     });
     let path = dir.join("model.safetensors");
     let file = safetensors::serialize(views, None)
         .map_err(|e| Error::model(&path, e.to_string(), "the model is too large for the format"))?;
-    put("model.safetensors", &file)
+    put(dir, "model.safetensors", &file)
 }
 
 /// What config.json says of a model.
 pub fn config<R: Real>(model: &Model<R>) -> Config {
-    let layer = |layer: &Layer<R>| LayerConfig {
+    config_as(model, R::NAME)
+}
+
+fn config_as<T>(model: &Model<T>, dtype: &str) -> Config {
+    let layer = |layer: &Layer<T>| LayerConfig {
         attention: layer.attention.as_ref().map(|a| AttentionConfig {
             kind: a.kind,
             heads: a.heads.len(),
@@ -372,7 +408,7 @@ pub fn config<R: Real>(model: &Model<R>) -> Config {
     Config {
         format: FORMAT.to_owned(),
         d: model.transformer.d,
-        dtype: R::NAME.to_owned(),
+        dtype: dtype.to_owned(),
         max_length: model.positions.as_ref().map(|p| p.rows),
         labels: model.head.as_ref().map(|h| h.labels.clone()),
         layers: model.transformer.layers.iter().map(layer).collect(),
@@ -382,9 +418,9 @@ pub fn config<R: Real>(model: &Model<R>) -> Config {
 }
 
 /// The tensors of a model: name, shape, numbers.
-pub fn tensors<R: Real>(model: &Model<R>) -> Vec<(String, Vec<usize>, Vec<R>)> {
+pub fn tensors<T: Clone>(model: &Model<T>) -> Vec<(String, Vec<usize>, Vec<T>)> {
     let mut list = Vec::new();
-    let mut matrix = |name: String, m: &Matrix<R>| list.push((name, vec![m.rows, m.cols], m.data.clone()));
+    let mut matrix = |name: String, m: &Matrix<T>| list.push((name, vec![m.rows, m.cols], m.data.clone()));
     if let Some(words) = &model.words {
         matrix("embedding.weight".to_owned(), &words.embedding);
     }
@@ -395,7 +431,7 @@ pub fn tensors<R: Real>(model: &Model<R>) -> Vec<(String, Vec<usize>, Vec<R>)> {
         matrix("head.weight".to_owned(), &head.weight);
         list.push(("head.bias".to_owned(), vec![head.bias.len()], head.bias.clone()));
     }
-    let feed_forward = |list: &mut Vec<_>, prefix: &str, block: &FeedForward<R>| {
+    let feed_forward = |list: &mut Vec<_>, prefix: &str, block: &FeedForward<T>| {
         list.push((format!("{prefix}.w1"), vec![block.w1.rows, block.w1.cols], block.w1.data.clone()));
         list.push((format!("{prefix}.b1"), vec![block.b1.len()], block.b1.clone()));
         list.push((format!("{prefix}.w2"), vec![block.w2.rows, block.w2.cols], block.w2.data.clone()));
@@ -408,7 +444,7 @@ pub fn tensors<R: Real>(model: &Model<R>) -> Vec<(String, Vec<usize>, Vec<R>)> {
         if let Some(attention) = &layer.attention {
             let names = ["w_q", "w_k", "w_v", "w_o"];
             for (name, part) in names.into_iter().zip(0..) {
-                let part = |head: &AttentionHead<R>| [&head.w_q, &head.w_k, &head.w_v, &head.w_o][part].clone();
+                let part = |head: &AttentionHead<T>| [&head.w_q, &head.w_k, &head.w_v, &head.w_o][part].clone();
                 let first = part(&attention.heads[0]);
                 let shape = vec![attention.heads.len(), first.rows, first.cols];
                 let numbers = attention.heads.iter().flat_map(|h| part(h).data).collect();

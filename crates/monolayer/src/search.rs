@@ -98,7 +98,7 @@ impl Search {
 
     /// A random direction on the grid, and a scale at which scores vary by a fraction of one: where the softmax is far both
     /// from the mean (which does not see order) and from the maximum (which sees one token only).
-    fn random(&self, view: &View, rng: &mut ChaCha8Rng) -> Projection {
+    pub(crate) fn random(&self, view: &View, rng: &mut ChaCha8Rng) -> Projection {
         let vectors = view.vectors;
         let entry = |i: usize, rng: &mut ChaCha8Rng| {
             if i < vectors.used { self.on_grid(rng.random_range(-1.0..1.0)) } else { 0.0 }

@@ -2,12 +2,14 @@
 
 mod memorize;
 
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Result;
 use clap::Subcommand;
 use monolayer::context_map::Groups;
-use monolayer::{bench, search};
+use monolayer::kernels::Real;
+use monolayer::{AnyModel, Dataset, Model, bench, search, with_model};
 use serde_json::json;
 
 use super::{Outcome, Shared, context};
@@ -32,6 +34,15 @@ enum Name {
     /// The search for a contextual map: gap against candidates and time, and the time of one pass over the data
     Context(context::MapArgs),
     Memorize(memorize::Args),
+    /// Running a compiled model through its gates against running it with plain matrix products
+    Predict {
+        /// The model directory
+        #[arg(value_name = "DIR")]
+        model: PathBuf,
+        /// The dataset
+        #[arg(value_name = "DATA")]
+        data: String,
+    },
 }
 
 pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
@@ -39,7 +50,40 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
         Name::Forward { tokens } => Ok(forward(*tokens)),
         Name::Context(map) => context_search(map, shared),
         Name::Memorize(args) => memorize::run(args),
+        Name::Predict { model, data } => {
+            let (model, data) = (AnyModel::open(model)?, Dataset::open(data)?);
+            with_model!(&model, m => predict(m, &data))
+        }
     }
+}
+
+/// Seconds for both ways of running a model, the table of open units included in the first, and whether they agree.
+fn predict<R: Real>(model: &Model<R>, data: &Dataset) -> Result<Outcome> {
+    let inputs = model.inputs(data)?;
+    let label =
+        |_: usize, scores: &[R]| (1..scores.len()).fold(0, |best, i| if scores[i] > scores[best] { i } else { best });
+    let start = Instant::now();
+    let sparse = model.sparse(&inputs);
+    let gated = model.run_with(&inputs, sparse.as_ref(), &|_| {}, label);
+    let gated_seconds = start.elapsed().as_secs_f64();
+    let start = Instant::now();
+    let dense = model.run_with(&inputs, None, &|_| {}, label);
+    let dense_seconds = start.elapsed().as_secs_f64();
+    let (ratio, same) = (dense_seconds / gated_seconds, gated == dense);
+    let used = if sparse.is_some() { "through the gates" } else { "no gates found, plain products" };
+    let json = json!({
+        "tokens": data.tokens(),
+        "sparse": sparse.is_some(),
+        "seconds": gated_seconds,
+        "dense_seconds": dense_seconds,
+        "ratio": ratio,
+        "same_labels": same,
+    });
+    let text = format!(
+        "{used}: {gated_seconds:.3} s; plain matrix products: {dense_seconds:.3} s, {ratio:.1} times as long; {}\n",
+        if same { "same labels" } else { "labels DIFFER" }
+    );
+    Ok(Outcome::decided(json, text, same))
 }
 
 /// The gap after each doubling of the candidates, and the time of one pass.

@@ -1,12 +1,15 @@
 //! `monolayer memorize`: a dataset into the weights of one rank-1 layer.
 
-use std::path::PathBuf;
+mod vectors;
+
+use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
 use std::time::Instant;
 
 use anyhow::Result;
 use clap::ValueEnum;
 use monolayer::certificate::Claim;
+use monolayer::dataset::{Labels, Tokens};
 use monolayer::embedding::Embedding;
 use monolayer::memorize::{Compiled, Memorizer, Precision};
 use monolayer::position::Positions;
@@ -27,7 +30,10 @@ pub struct Args {
     data: DataArgs,
     /// The model directory to write
     #[arg(long, value_name = "DIR")]
-    out: PathBuf,
+    out: Option<PathBuf>,
+    /// How labels are read off the ids (default: gated for words with classes, plateau otherwise)
+    #[arg(long, value_enum)]
+    method: Option<MethodArg>,
     /// Vectors for words: sign:D, random:D, a file of words and numbers (all fixed before any label is looked at), or free:
     /// the compiler may put labels into them
     #[arg(long, value_name = "CODES", default_value = "sign:64")]
@@ -55,6 +61,32 @@ pub struct Args {
     strict: bool,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum MethodArg {
+    /// Hidden units that each fire for their own tokens only
+    Gated,
+    /// A step along the ids for each change of label; the skip connection is cancelled
+    Plateau,
+    /// A curve through all ids, as in Corollary 1
+    Interpolate,
+    /// Many thin layers that read the bits of packed numbers, in exact arithmetic (Remark 2)
+    Deep,
+    /// Corollary 1 with the paper's own constants, on toys, in big floats; writes nothing
+    Paper,
+}
+
+impl MethodArg {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Gated => "gated",
+            Self::Plateau => "plateau",
+            Self::Interpolate => "interpolate",
+            Self::Deep => "deep",
+            Self::Paper => "paper",
+        }
+    }
+}
+
 #[derive(Clone, Copy, ValueEnum)]
 enum PrecisionArg {
     Auto,
@@ -65,6 +97,12 @@ enum PrecisionArg {
 pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     let start = Instant::now();
     let data = args.data.open(shared)?;
+    let words = matches!((&data.tokens, &data.labels), (Tokens::Words { .. }, Labels::Classes { .. }));
+    let method = args.method.unwrap_or(if words { MethodArg::Gated } else { MethodArg::Plateau });
+    if method != MethodArg::Gated {
+        return vectors::run(args, method, &data, shared, start);
+    }
+    let out = args.out()?;
     let free = args.embedding == "free";
     let memorizer = Memorizer {
         embedding: Embedding::from_str(if free { "sign:64" } else { &args.embedding })?,
@@ -83,9 +121,8 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     let progress = Progress::new(shared, "searching", args.candidates);
     let compiled = memorizer.compile(&data, &|tried, _gap| progress.add(tried))?;
     drop(progress);
-    compiled.save(&args.out, &data)?;
-    let all_possible = compiled.right + compiled.impossible.len() == data.tokens();
-    let holds = all_possible && (!args.strict || compiled.impossible.is_empty());
+    compiled.save(out, &data)?;
+    let holds = args.holds(compiled.right + compiled.impossible.len() == data.tokens(), &compiled.impossible);
     let seconds = start.elapsed().as_secs_f64();
     Ok(Outcome::decided(report(&data, &compiled, seconds), text(args, &data, &compiled, seconds), holds))
 }
@@ -106,34 +143,22 @@ pub fn report(data: &Dataset, compiled: &Compiled, seconds: f64) -> Value {
         let nonzero = |t: &(String, Vec<usize>, Vec<_>)| t.2.iter().filter(|&&x| x != 0.0).count();
         (tensors.iter().map(|t| t.2.len()).sum::<usize>(), tensors.iter().map(nonzero).sum::<usize>())
     });
-    // 4 (s + d) + d (2 n N + d), with s = 1.
-    let (n, sequences, d) = (data.longest(), data.sequences(), config.d);
-    let conflict = |&t: &usize| {
-        let place = data.place(t);
-        json!({
-            "line": place.line,
-            "sequence": place.sequence,
-            "token": place.token,
-            "text": data.token_text(t),
-            "label": data.label_text(t),
-        })
-    };
     let proved = certified(compiled, &config.dtype);
     json!({
         "tokens": data.tokens(),
-        "sequences": sequences,
+        "sequences": data.sequences(),
         "memorized": compiled.right,
         "possible": data.tokens() - compiled.impossible.len(),
-        "conflicts": compiled.impossible.iter().map(conflict).collect::<Vec<_>>(),
+        "conflicts": conflicts(data, &compiled.impossible),
         "method": "gated",
         "hidden": config.layers[0].hidden,
         "units": { "words": compiled.units[0], "places": compiled.units[1], "contexts": compiled.units[2] },
-        "d": d,
+        "d": config.d,
         "dtype": config.dtype,
         "max_length": config.max_length,
         "parameters": parameters,
         "nonzero": nonzero,
-        "paper_parameters": 4 * (1 + d) + d * (2 * n * sequences + d),
+        "paper_parameters": paper_parameters(data, config.d),
         "smallest_gap": compiled.gap,
         "candidates": compiled.candidates,
         "certified": proved.map(|(right, _)| right),
@@ -177,11 +202,60 @@ fn text(args: &Args, data: &Dataset, compiled: &Compiled, seconds: f64) -> Strin
     for &t in compiled.impossible.iter().take(10) {
         text += &format!("  {}: {:?} contradicts its context\n", data.place(t), data.token_text(t));
     }
-    let out = args.out.display();
-    text + &format!(
-        "next: monolayer verify {out} {0}, monolayer predict {out} {0}; in PyTorch:\n  \
-         import monolayer_torch\n  model = monolayer_torch.load({1:?})\n  model.predict([...])\n",
-        args.data.data,
-        out.to_string(),
-    )
+    text + &args.next()
+}
+
+impl Args {
+    /// The directory to write to.
+    fn out(&self) -> Result<&Path> {
+        self.out.as_deref().ok_or_else(|| monolayer::Error::request("no directory to write to", "add --out DIR").into())
+    }
+
+    /// Whether the result is what was asked for.
+    fn holds(&self, all_possible: bool, impossible: &[usize]) -> bool {
+        all_possible && (!self.strict || impossible.is_empty())
+    }
+
+    /// How a model was made, for its config.
+    fn source(&self, method: MethodArg, candidates: usize, data: &Dataset) -> Value {
+        json!({
+            "command": "memorize",
+            "method": method.name(),
+            "seed": self.seed,
+            "candidates": candidates,
+            "dataset": data.hash,
+            "version": env!("CARGO_PKG_VERSION"),
+        })
+    }
+
+    /// What to type next.
+    fn next(&self) -> String {
+        let out = self.out.as_deref().unwrap_or(Path::new("model")).display();
+        format!(
+            "next: monolayer verify {out} {0}, monolayer predict {out} {0}; in PyTorch:\n  import monolayer_torch\n  \
+             model = monolayer_torch.load({1:?})\n  model.predict([...])\n",
+            self.data.data,
+            out.to_string(),
+        )
+    }
+}
+
+/// Tokens that contradict their context, for `--json`.
+fn conflicts(data: &Dataset, impossible: &[usize]) -> Vec<Value> {
+    let conflict = |&t: &usize| {
+        let place = data.place(t);
+        json!({
+            "line": place.line,
+            "sequence": place.sequence,
+            "token": place.token,
+            "text": data.token_text(t),
+            "label": data.label_text(t),
+        })
+    };
+    impossible.iter().map(conflict).collect()
+}
+
+/// The paper's count for a dataset: 4 (s + d) + d (2 n N + d), with s = 1.
+fn paper_parameters(data: &Dataset, d: usize) -> usize {
+    4 * (1 + d) + d * (2 * data.longest() * data.sequences() + d)
 }

@@ -112,11 +112,15 @@ impl Claim<'_> {
         Proof { ratio }
     }
 
-    /// One token of each context, those of one (word, place) together.
+    /// One token of each context, those of one (word, place) together. A context may occur in sequences of several lengths;
+    /// the longest rounds most.
     fn representatives(&self) -> Vec<usize> {
         let mut first = vec![usize::MAX; self.view.contexts.count];
-        for (t, &context) in self.view.contexts.of_token.iter().enumerate().rev() {
-            first[context as usize] = t;
+        for (t, &context) in self.view.contexts.of_token.iter().enumerate() {
+            let slot = &mut first[context as usize];
+            if *slot == usize::MAX || self.view.visible(t).len() > self.view.visible(*slot).len() {
+                *slot = t;
+            }
         }
         first.par_sort_by_cached_key(|&t| (self.key(t), t));
         first
