@@ -178,3 +178,29 @@ fn same_seed_same_bytes_on_one_thread_and_two() {
         assert_eq!(make("one", "1"), make("two", "2"), "{options:?}");
     }
 }
+
+#[test]
+fn vectors_are_memorized_and_verified_by_every_method_that_writes_floats() {
+    let files = Files::new();
+    let text = "{\"tokens\": [[1, 2, 0, 1], [3, 4, 1, 0]], \"labels\": [[1, 0, 0, 2], [0, 5, 0, 0]]}\n\
+                {\"tokens\": [[3, 4, 1, 0], [0, -1, 2, 2]], \"labels\": [[2, 2, 0, 0], [0, 0, 1, 0]]}\n";
+    let data = files.put("v.jsonl", text);
+    for (method, seed) in ["plateau", "interpolate"].into_iter().flat_map(|method| ["0", "1", "5"].map(|s| (method, s)))
+    {
+        let model = files.path(method);
+        let done = run(&["memorize", &data, "--out", &model, "--method", method, "--seed", seed, "--json", "-q"]);
+        let json = done.json();
+        assert_eq!((done.code, &json["method"], &json["memorized"]), (0, &json!(method), &json!(4)), "{}", done.stdout);
+        assert_eq!(run(&["predict", &model, &data, "--json", "-q"]).json()["accuracy"], 1.0, "{method}");
+        let report = run(&["verify", &model, &data, "--json"]);
+        assert_eq!((report.code, &report.json()["verified"]), (0, &json!(4)), "{}", report.stdout);
+    }
+    // Exact numbers are not run in floats, and the paper's own constants fit no file.
+    let exact = files.path("exact");
+    assert_eq!(run(&["memorize", &data, "--out", &exact, "--method", "deep", "-q"]).code, 0);
+    assert_eq!(files.json("exact/config.json")["dtype"], "exact");
+    assert_eq!(run(&["predict", &exact, &data, "-q"]).code, 2);
+    let paper = run(&["memorize", &data, "--method", "paper", "--json", "-q"]);
+    assert_eq!((paper.code, &paper.json()["ids"]), (0, &json!(4)), "{}", paper.stdout);
+    assert_eq!(run(&["memorize", &data, "-q"]).code, 2, "no directory to write to");
+}
