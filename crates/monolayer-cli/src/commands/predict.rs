@@ -1,11 +1,11 @@
 //! `monolayer predict`: run a model on a dataset.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use monolayer::model::Predictions;
-use monolayer::{AnyModel, Dataset, with_model};
+use monolayer::{AnyModel, Dataset, Matrix, exact, exact_file, with_model};
 use serde_json::json;
 
 use super::{DataArgs, Outcome, Shared};
@@ -26,12 +26,9 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
-    let model = AnyModel::open(&args.model)?;
     let data = args.data.open(shared)?;
-    let progress = Progress::new(shared, "predicting", data.tokens());
-    let predictions = model.predict(&data, &|tokens| progress.add(tokens))?;
-    drop(progress);
-    let names: Option<&[String]> = with_model!(&model, m => m.head.as_ref().map(|h| h.labels.as_slice()));
+    let (predictions, names) = predict(&args.model, &data, shared)?;
+    let names = names.as_deref();
     let accuracy = predictions.accuracy(&data, names);
 
     let mut json = json!({ "sequences": data.sequences(), "tokens": data.tokens(), "accuracy": accuracy });
@@ -53,6 +50,23 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     }
     let text = if shared.json { String::new() } else { lines(&data, &predictions, names) };
     Ok(Outcome::done(json, text))
+}
+
+/// What the model says, and the names of its labels. Exact models are evaluated in rational arithmetic.
+fn predict(dir: &Path, data: &Dataset, shared: &Shared) -> Result<(Predictions, Option<Vec<String>>)> {
+    if exact_file::is_exact(dir)? {
+        let model = exact_file::read(dir)?;
+        let Some(head) = &model.head else {
+            let rows = exact::outputs(&model, data)?;
+            let numbers = rows.iter().flatten().map(|x| x.to_f64().value()).collect();
+            return Ok((Predictions::Outputs(Matrix::new(rows.len(), model.transformer.d, numbers)), None));
+        };
+        return Ok((Predictions::Labels(exact::labels(&model, data)?), Some(head.labels.clone())));
+    }
+    let model = AnyModel::open(dir)?;
+    let progress = Progress::new(shared, "predicting", data.tokens());
+    let predictions = model.predict(data, &|tokens| progress.add(tokens))?;
+    Ok((predictions, with_model!(&model, m => m.head.as_ref().map(|h| h.labels.clone()))))
 }
 
 /// One line per token, a blank line between sequences.
