@@ -195,11 +195,18 @@ fn vectors_are_memorized_and_verified_by_every_method_that_writes_floats() {
         let report = run(&["verify", &model, &data, "--json"]);
         assert_eq!((report.code, &report.json()["verified"]), (0, &json!(4)), "{}", report.stdout);
     }
-    // Exact numbers are not run in floats, and the paper's own constants fit no file.
+    // An error of exactly 0 is a claim that can be checked, too.
+    let zeros = files.put("zeros.jsonl", "{\"tokens\": [[1, 2], [3, 4]], \"labels\": [[0, 0], [0, 0]]}\n");
+    let model = files.path("zeros");
+    let json = run(&["memorize", &zeros, "--out", &model, "--json", "-q"]).json();
+    assert_eq!((&json["method"], &json["real_error"]), (&json!("plateau"), &json!(0.0)));
+    assert_eq!(run(&["verify", &model, &zeros]).code, 0);
+    // Exact numbers are run as they are, and the paper's own constants fit no file.
     let exact = files.path("exact");
     assert_eq!(run(&["memorize", &data, "--out", &exact, "--method", "deep", "-q"]).code, 0);
     assert_eq!(files.json("exact/config.json")["dtype"], "exact");
-    assert_eq!(run(&["predict", &exact, &data, "-q"]).code, 2);
+    assert_eq!(run(&["predict", &exact, &data, "--json", "-q"]).json()["accuracy"], 1.0);
+    assert_eq!(run(&["verify", &exact, &data]).code, 2, "the checker reads floats");
     let paper = run(&["memorize", &data, "--method", "paper", "--json", "-q"]);
     assert_eq!((paper.code, &paper.json()["ids"]), (0, &json!(4)), "{}", paper.stdout);
     assert_eq!(run(&["memorize", &data, "-q"]).code, 2, "no directory to write to");

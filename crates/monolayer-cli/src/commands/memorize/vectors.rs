@@ -107,9 +107,12 @@ fn claims(data: &Dataset, memo: &VectorMemo, right: usize) -> Vec<Claim> {
             undecided: memo.undecided.iter().map(place).collect(),
             smallest_margin_ratio: memo.proof.ratio.iter().copied().fold(1.0, f64::min),
         }],
-        // A checker with bounds of its own needs some room.
+        // A checker with bounds of its own needs some room, also where the error is 0: enclosures never decide an equality.
         _ => [("real", memo.proof.real_error), ("f64", memo.proof.float_error)]
-            .map(|(arithmetic, error)| Claim::Outputs { arithmetic: arithmetic.to_owned(), tolerance: 4.0 * error })
+            .map(|(arithmetic, error)| Claim::Outputs {
+                arithmetic: arithmetic.to_owned(),
+                tolerance: (4.0 * error).max(1e-300),
+            })
             .to_vec(),
     }
 }
