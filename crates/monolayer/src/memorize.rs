@@ -32,7 +32,7 @@ use crate::matrix::Matrix;
 use crate::model::{AnyModel, Head, Model, UNKNOWN, Words};
 use crate::model_file;
 use crate::position::Positions;
-use crate::search::{self, Found};
+use crate::search::{self, Found, Search};
 use crate::token_vectors::TokenVectors;
 use crate::transformer::{Layer, Transformer};
 use crate::with_model;
@@ -118,6 +118,9 @@ impl Compiled {
 /// Random orders of summation that a token which is not proved must survive.
 const ORDERS: u64 = 20;
 
+/// A grid on which projections of sign codes are exact in double precision, in any order of summation.
+const FINE_GRID: f64 = 1.0 / (1_u64 << 44) as f64;
+
 /// Tokens of which one usually fails where single precision will not do.
 const LEAST_CERTAIN: usize = 64;
 
@@ -152,7 +155,14 @@ impl Memorizer {
         let agreement = view.contexts.agree(labels);
         // Lemmas 2 and 3: a projection that keeps differently labeled contexts apart.
         let groups = Groups::by_label(&view, &agreement.label);
-        let found = search::search(&view, &groups, self.seed, self.candidates, tell);
+        let mut precision = self.precision;
+        let mut found = search::search(&view, &groups, self.seed, self.candidates, tell);
+        if found.progress.last().is_some_and(|&(_, gap)| gap <= 0.0) && precision != Precision::F32 {
+            // So many contexts of one token that projections collide on the grid of single precision.
+            let search = Search { kappa: None, grid: FINE_GRID, seed: self.seed, candidates: self.candidates };
+            found = search.run(&view, &groups, tell);
+            precision = Precision::F64;
+        }
         // Theorem 2: the ids.
         let ids = found.projection.ids(&view);
         let gap = groups.smallest_gap(|t| ids[t]).gap / standard_deviation(&ids);
@@ -163,7 +173,7 @@ impl Memorizer {
             Stage { memorizer: self, vocabulary, names, label_codes, view, agreement, found, ids, default, hash };
         let plan = stage.plan();
         let covered = plan.cover()?;
-        match self.precision {
+        match precision {
             Precision::F32 => stage.build::<f32>(data, &plan, &covered, gap),
             Precision::F64 => stage.build::<f64>(data, &plan, &covered, gap),
             Precision::Auto => match stage.build::<f32>(data, &plan, &covered, gap) {

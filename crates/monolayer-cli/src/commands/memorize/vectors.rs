@@ -12,7 +12,7 @@ use monolayer::memorize::vectors::{Method, VectorMemo, VectorOptions, memorize_v
 use monolayer::{Dataset, exact, exact_file, model_file};
 use serde_json::{Value, json};
 
-use super::{Args, MethodArg, conflicts, paper_parameters};
+use super::{Args, MethodArg, PrecisionArg, conflicts, paper_parameters};
 use crate::commands::{Outcome, Shared};
 use crate::output::{Progress, count, table};
 
@@ -20,6 +20,13 @@ use crate::output::{Progress, count, table};
 const MOST_BITS: usize = 1 << 16;
 
 pub fn run(args: &Args, method: MethodArg, data: &Dataset, shared: &Shared, start: Instant) -> Result<Outcome> {
+    if args.unknown || args.embedding == "free" || matches!(args.precision, PrecisionArg::F32) {
+        return Err(monolayer::Error::request(
+            format!("--unknown, --embedding free and --precision f32 do not go with --method {}", method.name()),
+            "they are for --method gated",
+        )
+        .into());
+    }
     let options = VectorOptions {
         method: if method == MethodArg::Interpolate { Method::Interpolate } else { Method::Plateau },
         embedding: args.embedding.parse()?,
