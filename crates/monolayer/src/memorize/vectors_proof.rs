@@ -4,7 +4,7 @@
 //! In real arithmetic tokens after attention are enclosed, and the block is evaluated exactly at the enclosures. In floating
 //! point the computed token is off by a bounded error, and the block is evaluated exactly at everything it can be; what the
 //! block itself rounds is at most `gamma_k` times the sum of the absolute values of its k terms. Bounds are evaluated in
-//! double precision and widened by [`SLACK`], which covers their own rounding.
+//! double precision and widened by a little, which covers their own rounding.
 
 use rayon::prelude::*;
 
