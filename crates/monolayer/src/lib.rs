@@ -7,6 +7,7 @@
 
 pub mod arithmetic;
 pub mod attention;
+pub mod baseline;
 pub mod bench;
 pub mod boltzmann;
 pub mod certificate;

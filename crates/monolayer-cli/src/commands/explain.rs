@@ -1,6 +1,7 @@
 //! `monolayer explain`: one sequence through a model.
 
-use std::path::PathBuf;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use monolayer::dataset::Format;
@@ -74,7 +75,27 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
             context.zip(distance).map_or(String::new(), |(words, by)| format!("{by:+.2e}  {words}")),
         ]);
     }
-    Ok(Outcome::done(json!({ "tokens": tokens }), table(&rows, &[1, 4, 5])))
+    let report = labels.as_ref().map(|_| certainty(&args.model, &tokens)).transpose()?;
+    let ratio = report.as_ref().and_then(|report| report.smallest_margin_ratio);
+    let mut text = table(&rows, &[1, 4, 5]);
+    if let (Some(report), Some(ratio)) = (&report, ratio) {
+        let (certain, precision) = (report.verified, &report.precision);
+        text += &format!(
+            "{certain} of {} labels certain in {precision}: margins {ratio:.3} x error or more\n",
+            tokens.len()
+        );
+    }
+    let certain = report.map(|report| report.verified);
+    Ok(Outcome::done(json!({ "tokens": tokens, "certain": certain, "smallest_margin_ratio": ratio }), text))
+}
+
+/// What the checker says of the labels found: how many are certain, and by how many times the error bound.
+fn certainty(model: &Path, tokens: &[Value]) -> Result<monolayer_check::Report> {
+    let field = |name: &str| tokens.iter().map(|token| token[name].clone()).collect::<Vec<Value>>();
+    let mut file = tempfile::Builder::new().suffix(".jsonl").tempfile()?;
+    writeln!(file, "{}", json!({ "tokens": field("token"), "labels": field("label") }))?;
+    let options = monolayer_check::Options { ignore_certificate: true, ..monolayer_check::Options::default() };
+    Ok(monolayer_check::verify(model, file.path().to_str(), &options))
 }
 
 /// The label and its lead over the next one.

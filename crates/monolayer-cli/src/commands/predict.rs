@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use monolayer::baseline;
 use monolayer::model::Predictions;
 use monolayer::{AnyModel, Dataset, Matrix, exact, exact_file, with_model};
 use serde_json::json;
@@ -23,6 +24,9 @@ pub struct Args {
     model: PathBuf,
     #[command(flatten)]
     data: DataArgs,
+    /// The data the model was made from: print the accuracy of each word's majority label there beside the model's
+    #[arg(long, value_name = "DATA")]
+    majority: Option<String>,
 }
 
 pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
@@ -47,6 +51,13 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     }
     if let (Some(accuracy), false) = (accuracy, shared.quiet) {
         eprintln!("accuracy {accuracy:.6} on {} tokens", data.tokens());
+    }
+    if let Some(source) = &args.majority {
+        let majority = baseline::word_majority(&Dataset::open(source)?, &data);
+        json["word_majority"] = majority.into();
+        if let (Some(majority), false) = (majority, shared.quiet) {
+            eprintln!("accuracy {majority:.6} by each word's majority label in {source}");
+        }
     }
     let text = if shared.json { String::new() } else { lines(&data, &predictions, names) };
     Ok(Outcome::done(json, text))
