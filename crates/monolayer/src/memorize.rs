@@ -366,3 +366,8 @@ fn commonest(labels: &[u32], count: usize) -> u32 {
     labels.iter().for_each(|&label| counts[label as usize] += 1);
     (0..count as u32).max_by_key(|&l| (counts[l as usize], std::cmp::Reverse(l))).unwrap_or(0)
 }
+
+/// The paper's count of parameters for a dataset, `4 (s + d) + d (2 n N + d)` for heads of size s.
+pub fn paper_parameters(data: &Dataset, s: usize, d: usize) -> usize {
+    4 * (s + d) + d * (2 * data.longest() * data.sequences() + d)
+}

@@ -327,10 +327,10 @@ impl<R: Real> Head<R> {
 }
 
 impl Predictions {
-    /// The share of a dataset's tokens whose label, or output to within `1e-6`, is the predicted one; `None` where the two
-    /// are not of a kind.
-    pub fn accuracy(&self, data: &Dataset, labels: Option<&[String]>) -> Option<f64> {
-        let right = match (self, &data.labels, labels) {
+    /// How many of a dataset's tokens have the predicted label, or output to within `1e-6`; `None` where the two are not of a
+    /// kind.
+    pub fn right(&self, data: &Dataset, labels: Option<&[String]>) -> Option<usize> {
+        Some(match (self, &data.labels, labels) {
             (Self::Labels(predicted), Labels::Classes { ids, names }, Some(labels)) => {
                 let index: Vec<Option<u32>> =
                     names.names().iter().map(|n| labels.iter().position(|l| l == n).map(|i| i as u32)).collect();
@@ -342,7 +342,11 @@ impl Predictions {
                 .filter(|(out, label)| out.iter().zip(*label).all(|(a, b)| (a - b).abs() <= 1e-6))
                 .count(),
             _ => return None,
-        };
-        Some(right as f64 / data.tokens() as f64)
+        })
+    }
+
+    /// The share of tokens that are right, as [`Self::right`] counts them.
+    pub fn accuracy(&self, data: &Dataset, labels: Option<&[String]>) -> Option<f64> {
+        Some(self.right(data, labels)? as f64 / data.tokens() as f64)
     }
 }

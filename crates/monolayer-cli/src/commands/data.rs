@@ -8,7 +8,7 @@ use monolayer::embedding::Embedding;
 use monolayer::separation::{Separation, separation};
 use serde_json::{Value, json};
 
-use super::{DataArgs, MaskArg, Outcome, Shared};
+use super::{DataArgs, MaskArg, Outcome, Shared, place_json};
 use crate::output::{count, percent, table};
 
 /// What is in a dataset: counts, contexts, conflicts, separatedness
@@ -144,15 +144,9 @@ fn measure(data: &Dataset, args: &Args) -> Result<Option<Separation>> {
 /// The impossible tokens: where they are, and what their context's majority says.
 fn conflicts(data: &Dataset, contexts: &Contexts, agreement: &Agreement) -> Value {
     let conflict = |&t: &usize| {
-        let place = data.place(t);
-        json!({
-            "line": place.line,
-            "sequence": place.sequence,
-            "token": place.token,
-            "text": data.token_text(t),
-            "label": data.label_text(t),
-            "majority": majority(data, contexts, agreement, t),
-        })
+        let mut place = place_json(data, t);
+        place["majority"] = majority(data, contexts, agreement, t).into();
+        place
     };
     agreement.impossible.iter().map(conflict).collect()
 }

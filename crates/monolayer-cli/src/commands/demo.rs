@@ -28,8 +28,7 @@ pub fn run(_args: &Args) -> Result<Outcome> {
 
     let right = |model: &AnyModel| -> Result<usize> {
         let labels = with_model!(model, m => m.head.as_ref().map(|h| h.labels.clone()));
-        let accuracy = model.predict(&data, &|_| {})?.accuracy(&data, labels.as_deref());
-        Ok((accuracy.unwrap_or(0.0) * data.tokens() as f64).round() as usize)
+        Ok(model.predict(&data, &|_| {})?.right(&data, labels.as_deref()).unwrap_or(0))
     };
     let with_attention = right(&compiled.model)?;
     let without_attention = right(&compiled.model.without_attention())?;

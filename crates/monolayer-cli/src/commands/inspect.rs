@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use monolayer::memorize::paper_parameters;
 use monolayer::model_file::{self, Config};
 use monolayer::rank::rank;
 use monolayer::{AnyModel, Dataset, with_model};
@@ -101,10 +102,8 @@ impl Worth {
         let progress = Progress::new(shared, "running", 3 * data.tokens());
         let right = |model: &AnyModel| -> Result<usize> {
             let predictions = model.predict(data, &|tokens| progress.add(tokens))?;
-            let accuracy = predictions.accuracy(data, config.labels.as_deref()).unwrap_or(0.0);
-            Ok((accuracy * data.tokens() as f64).round() as usize)
+            Ok(predictions.right(data, config.labels.as_deref()).unwrap_or(0))
         };
-        let (n, sequences, d) = (data.longest(), data.sequences(), config.d);
         let ids = data.token_ids();
         let place =
             |range: std::ops::Range<usize>, t: usize| if config.max_length.is_some() { t - range.start } else { 0 };
@@ -120,9 +119,9 @@ impl Worth {
             right: right(model)?,
             without_attention: right(&model.without_attention())?,
             with_mean_pooling: right(&model.with_mean_pooling())?,
-            paper_parameters: 4 * (s + d) + d * (2 * n * sequences + d),
+            paper_parameters: paper_parameters(data, s, config.d),
             yun_layers: tokens + 1,
-            kim_layers: 2 * n,
+            kim_layers: 2 * data.longest(),
         })
     }
 

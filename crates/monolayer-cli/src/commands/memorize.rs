@@ -11,12 +11,12 @@ use clap::ValueEnum;
 use monolayer::certificate::Claim;
 use monolayer::dataset::{Labels, Tokens};
 use monolayer::embedding::Embedding;
-use monolayer::memorize::{Compiled, Memorizer, Precision};
+use monolayer::memorize::{Compiled, Memorizer, Precision, paper_parameters};
 use monolayer::position::Positions;
 use monolayer::{Dataset, model_file, with_model};
 use serde_json::{Value, json};
 
-use super::{DataArgs, MaskArg, Outcome, Shared};
+use super::{DataArgs, MaskArg, Outcome, Shared, place_json};
 use crate::output::{Progress, count, percent, table};
 
 /// Compile a dataset into one rank-1 attention layer and one feed-forward block, without training
@@ -158,7 +158,7 @@ pub fn report(data: &Dataset, compiled: &Compiled, seconds: f64) -> Value {
         "max_length": config.max_length,
         "parameters": parameters,
         "nonzero": nonzero,
-        "paper_parameters": paper_parameters(data, config.d),
+        "paper_parameters": paper_parameters(data, 1, config.d),
         "smallest_gap": compiled.gap,
         "candidates": compiled.candidates,
         "certified": proved.map(|(right, _)| right),
@@ -242,20 +242,5 @@ impl Args {
 
 /// Tokens that contradict their context, for `--json`.
 fn conflicts(data: &Dataset, impossible: &[usize]) -> Vec<Value> {
-    let conflict = |&t: &usize| {
-        let place = data.place(t);
-        json!({
-            "line": place.line,
-            "sequence": place.sequence,
-            "token": place.token,
-            "text": data.token_text(t),
-            "label": data.label_text(t),
-        })
-    };
-    impossible.iter().map(conflict).collect()
-}
-
-/// The paper's count for a dataset: 4 (s + d) + d (2 n N + d), with s = 1.
-fn paper_parameters(data: &Dataset, d: usize) -> usize {
-    4 * (1 + d) + d * (2 * data.longest() * data.sequences() + d)
+    impossible.iter().map(|&t| place_json(data, t)).collect()
 }

@@ -8,11 +8,12 @@ use monolayer::context::Agreement;
 use monolayer::dataset::Labels;
 use monolayer::memorize::deep::{DeepMemo, memorize_deep};
 use monolayer::memorize::paper::{PaperMemo, memorize_paper};
+use monolayer::memorize::paper_parameters;
 use monolayer::memorize::vectors::{Method, VectorMemo, VectorOptions, memorize_vectors};
 use monolayer::{Dataset, exact, exact_file, model_file};
 use serde_json::{Value, json};
 
-use super::{Args, MethodArg, PrecisionArg, conflicts, paper_parameters};
+use super::{Args, MethodArg, PrecisionArg, conflicts};
 use crate::commands::{Outcome, Shared};
 use crate::output::{Progress, count, table};
 
@@ -74,7 +75,7 @@ fn vectors(args: &Args, method: MethodArg, data: &Dataset, memo: &VectorMemo, st
         "max_length": config.max_length,
         "parameters": tensors.iter().map(|t| t.2.len()).sum::<usize>(),
         "nonzero": tensors.iter().map(|t| t.2.iter().filter(|&&x| x != 0.0).count()).sum::<usize>(),
-        "paper_parameters": paper_parameters(data, config.d),
+        "paper_parameters": paper_parameters(data, 1, config.d),
         "smallest_gap": memo.gap,
         "candidates": memo.candidates,
         "certified": right,
@@ -147,7 +148,7 @@ fn deep(args: &Args, data: &Dataset, memo: &DeepMemo, start: Instant) -> Result<
         "dtype": "exact",
         "nonzero": memo.nonzero,
         "nonzero_one_layer": memo.one_layer,
-        "paper_parameters": paper_parameters(data, model.transformer.d),
+        "paper_parameters": paper_parameters(data, 1, model.transformer.d),
         "smallest_gap": exact.gap,
         "certified": right,
         "seconds": seconds,
