@@ -18,8 +18,8 @@ use crate::rows::{CatchUp, catch_ups};
 const CHUNK: usize = 256;
 /// A mean loss above this is no longer training.
 const DIVERGED: f64 = 1e8;
-/// Steps after which all rows are brought up to date at the latest.
-const BEHIND: usize = 1024;
+/// Rows are never more than this many steps behind, nor more than an eighth of all steps: [`crate::rows`] says why.
+const BEHIND: u64 = 1024;
 
 /// Sequences packed one after another.
 #[derive(Debug, Clone, Copy)]
@@ -106,6 +106,7 @@ pub struct Engine<R> {
     layout: Layout,
     optimizer: Optimizer,
     clip: Option<f64>,
+    dense_embedding: bool,
     parameters: Parameters<R>,
     /// Momentum and mean square, laid out as the parameters.
     first: Parameters<R>,
@@ -197,8 +198,17 @@ impl<R: Real> Engine<R> {
             layout,
             optimizer,
             clip,
+            dense_embedding: false,
             parameters,
         }
+    }
+
+    /// Whether every step moves all embedding rows, as PyTorch does, or a row catches up when its word comes up again
+    /// (the default). The two differ by rounding; the first sweeps the whole table at every step.
+    #[must_use]
+    pub fn with_dense_embedding(mut self, dense: bool) -> Self {
+        self.dense_embedding = dense;
+        self
     }
 
     /// The sizes.
@@ -303,35 +313,36 @@ impl<R: Real> Engine<R> {
         catch_ups(&self.optimizer, self.steps - self.rates.len() as u64, &self.rates, &mut words.catch_ups);
         let d = self.architecture.dim;
         for &word in &words.distinct {
-            catch_up_row(
-                &words.catch_ups,
-                &mut self.seen,
-                word as usize,
-                d,
-                &mut self.parameters,
-                &mut self.first,
-                &mut self.second,
-            );
+            // A row that has seen all steps has no entry: nothing to do.
+            let seen = &mut self.seen[word as usize];
+            let Some(catch_up) = words.catch_ups.get(*seen as usize) else { continue };
+            let own = word as usize * d..(word as usize + 1) * d;
+            let second = self.second.embedding.get_mut(own.clone()).unwrap_or_default();
+            catch_up.apply(&mut self.parameters.embedding[own.clone()], &mut self.first.embedding[own], second);
+            *seen = self.rates.len() as u32;
         }
     }
 
     /// Brings all embedding rows up to date, as dense updates would have at every step.
     pub fn catch_up(&mut self) {
-        let d = self.architecture.dim;
-        catch_ups(&self.optimizer, self.steps - self.rates.len() as u64, &self.rates, &mut self.words.catch_ups);
-        for word in 0..self.seen.len() {
-            catch_up_row(
-                &self.words.catch_ups,
-                &mut self.seen,
-                word,
-                d,
-                &mut self.parameters,
-                &mut self.first,
-                &mut self.second,
-            );
+        let Self { optimizer, steps, rates, seen, words, parameters, first, second, architecture, .. } = self;
+        let d = architecture.dim;
+        catch_ups(optimizer, *steps - rates.len() as u64, rates, &mut words.catch_ups);
+        let catch_ups = &words.catch_ups;
+        let rows = parameters.embedding.par_chunks_exact_mut(d).zip(first.embedding.par_chunks_exact_mut(d)).zip(seen);
+        let apply = |((row, first), seen): ((&mut [R], &mut [R]), &mut u32), second: &mut [R]| {
+            if let Some(catch_up) = catch_ups.get(*seen as usize) {
+                catch_up.apply(row, first, second);
+            }
+            *seen = 0;
+        };
+        if optimizer.has_second() {
+            let rows = rows.zip(second.embedding.par_chunks_exact_mut(d)).with_min_len(256);
+            rows.for_each(|(row, second)| apply(row, second));
+        } else {
+            rows.with_min_len(256).for_each(|row| apply(row, &mut []));
         }
-        self.seen.fill(0);
-        self.rates.clear();
+        rates.clear();
     }
 
     /// Adds the chunks' gradients up, in order: dense ones into the first chunk's, those of words into their own. Returns the sum of squares.
@@ -376,7 +387,7 @@ impl<R: Real> Engine<R> {
             for (&word, gradient) in words.distinct.iter().zip(words.gradient.chunks_exact(d)) {
                 let word = word as usize;
                 let own = word * d..(word + 1) * d;
-                let second = if second.embedding.is_empty() { &mut [][..] } else { &mut second.embedding[own.clone()] };
+                let second = second.embedding.get_mut(own.clone()).unwrap_or_default();
                 update.apply(
                     scale,
                     &mut parameters.embedding[own.clone()],
@@ -388,7 +399,8 @@ impl<R: Real> Engine<R> {
             }
         };
         rayon::join(dense, rows);
-        if self.rates.len() >= BEHIND {
+        let behind = if self.dense_embedding { 1 } else { (self.steps / 8).clamp(1, BEHIND) };
+        if self.rates.len() as u64 >= behind {
             self.catch_up();
         }
     }
@@ -442,25 +454,6 @@ impl<R: Real> Engine<R> {
         let tokens = batch.offsets[batch.offsets.len() - 1];
         let loss = parts.iter().map(|(loss, _)| loss).sum::<f64>() / tokens as f64;
         Evaluation { loss, labels: parts.into_iter().flat_map(|(_, labels)| labels).collect() }
-    }
-}
-
-/// Brings one row up to date.
-fn catch_up_row<R: Real>(
-    catch_ups: &[CatchUp<R>],
-    seen: &mut [u32],
-    word: usize,
-    d: usize,
-    parameters: &mut Parameters<R>,
-    first: &mut Parameters<R>,
-    second: &mut Parameters<R>,
-) {
-    // A row that has seen all steps has no entry: nothing to do.
-    if let Some(catch_up) = catch_ups.get(seen[word] as usize) {
-        let own = word * d..(word + 1) * d;
-        let second = if second.embedding.is_empty() { &mut [][..] } else { &mut second.embedding[own.clone()] };
-        catch_up.apply(&mut parameters.embedding[own.clone()], &mut first.embedding[own], second);
-        seen[word] = catch_ups.len() as u32;
     }
 }
 
