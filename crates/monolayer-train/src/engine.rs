@@ -107,6 +107,8 @@ pub struct Engine<R> {
     optimizer: Optimizer,
     clip: Option<f64>,
     dense_embedding: bool,
+    /// The dense parameters that steps move.
+    moving: Vec<std::ops::Range<usize>>,
     parameters: Parameters<R>,
     /// Momentum and mean square, laid out as the parameters.
     first: Parameters<R>,
@@ -185,6 +187,7 @@ impl<R: Real> Engine<R> {
             Parameters { embedding: zeros(&parameters.embedding), dense: zeros(&parameters.dense) }
         };
         let words = architecture.words.unwrap_or(0);
+        let moving = Vec::from([0..layout.len()]);
         Self {
             first: zeros(true),
             second: zeros(optimizer.has_second()),
@@ -199,6 +202,7 @@ impl<R: Real> Engine<R> {
             optimizer,
             clip,
             dense_embedding: false,
+            moving,
             parameters,
         }
     }
@@ -208,6 +212,14 @@ impl<R: Real> Engine<R> {
     #[must_use]
     pub fn with_dense_embedding(mut self, dense: bool) -> Self {
         self.dense_embedding = dense;
+        self
+    }
+
+    /// Keeps the tensors with these names (all but the embedding) as they are.
+    #[must_use]
+    pub fn with_frozen(mut self, names: &[String]) -> Self {
+        let moving = self.layout.tensors.iter().filter(|tensor| !names.contains(&tensor.name));
+        self.moving = moving.map(|tensor| tensor.range.clone()).collect();
         self
     }
 
@@ -377,9 +389,13 @@ impl<R: Real> Engine<R> {
     fn update(&mut self, scale: R, rate: f64) {
         self.steps += 1;
         let update: Update<R> = self.optimizer.update(self.steps, rate);
-        let Self { parameters, first, second, chunks, words, seen, rates, architecture, .. } = self;
+        let Self { parameters, first, second, chunks, words, seen, rates, architecture, moving, .. } = self;
         let dense = || {
-            update.apply(scale, &mut parameters.dense, &mut first.dense, &mut second.dense, &chunks[0].gradient);
+            for range in moving.iter() {
+                let second = second.dense.get_mut(range.clone()).unwrap_or_default();
+                let (first, gradient) = (&mut first.dense[range.clone()], &chunks[0].gradient[range.clone()]);
+                update.apply(scale, &mut parameters.dense[range.clone()], first, second, gradient);
+            }
         };
         rates.push(rate);
         let rows = || {

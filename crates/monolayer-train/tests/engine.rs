@@ -134,3 +134,15 @@ fn notices_and_names_what_diverges() {
         Engine::from_parameters(architecture(), Optimizer::default(), None, parameters).step(&batch, 1e-3).unwrap_err();
     assert!(error.tensor.contains("layers.1.feed_forward"), "{error}");
 }
+
+#[test]
+fn frozen_tensors_stay() {
+    let new = Engine::<f32>::new(architecture(), ADAM_W, None, 8);
+    let start = new.parameters().clone();
+    let frozen = ["layers.0.attention.w_k".to_string(), "layers.1.feed_forward.b1".to_string()];
+    let end = train(new.with_frozen(&frozen), 3);
+    for tensor in &architecture().layout().tensors {
+        let stayed = start.dense[tensor.range.clone()] == end.dense[tensor.range.clone()];
+        assert_eq!(stayed, frozen.contains(&tensor.name), "{}", tensor.name);
+    }
+}
