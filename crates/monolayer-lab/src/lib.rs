@@ -1,0 +1,3 @@
+//! The lab of monolayer: the statements of the paper as runs. No printing here.
+
+pub mod claims;
