@@ -187,7 +187,7 @@ impl<R: Real> Engine<R> {
             Parameters { embedding: zeros(&parameters.embedding), dense: zeros(&parameters.dense) }
         };
         let words = architecture.words.unwrap_or(0);
-        let moving = Vec::from([0..layout.len()]);
+        let moving = std::iter::once(0..layout.len()).collect();
         Self {
             first: zeros(true),
             second: zeros(optimizer.has_second()),
