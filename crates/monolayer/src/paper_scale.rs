@@ -95,13 +95,12 @@ pub fn certify(view: &View, request: &Request) -> Result<Certified> {
     let groups = Groups::by_context(view);
     let found = Identity::new(&scores, &groups);
     let (identity, direct) = match request.way {
-        Way::Identity => (Some(found), None),
         Way::Direct => (None, Some(direct::within(&scores, &groups, &found, request.max_bits)?)),
         Way::Auto if found.bits() <= FEW_BITS.min(request.max_bits as f64) => {
             let direct = direct::within(&scores, &groups, &found, request.max_bits)?;
             (Some(found), Some(direct))
         }
-        Way::Auto => (Some(found), None),
+        Way::Identity | Way::Auto => (Some(found), None),
     };
     let w = norm(&weights.map.w);
     let shift = w * Interval::point(largest(view, &weights.map.v));

@@ -128,10 +128,17 @@ impl TheoremReport<'_> {
     }
 
     fn json(&self) -> Value {
-        let (found, weights, beside) = (self.certified, &self.certified.weights, &self.beside);
+        let mut json = self.facts();
+        if let (Value::Object(all), Value::Object(found)) = (&mut json, self.found()) {
+            all.extend(found);
+        }
+        json
+    }
+
+    /// What it was about.
+    fn facts(&self) -> Value {
+        let (weights, beside) = (&self.certified.weights, &self.beside);
         let constants = weights.separation.constants;
-        let ids = |log2: f64| log2 + found.log2_w.lo();
-        let identity = found.identity.as_ref();
         let (merged, example) = beside.merged();
         json!({
             "scale": self.scale,
@@ -148,6 +155,21 @@ impl TheoremReport<'_> {
             "r_min": constants.r_min,
             "r_max": constants.r_max,
             "epsilon": constants.epsilon,
+            "kappa": weights.kappa,
+            "w_o": weights.map.w[weights.map.w.len() - 1],
+            "directions": weights.tries,
+            "ranks": beside.ranks,
+            "same_for_all_weights": merged,
+            "same_for_all_weights_example": beside.pair(example),
+        })
+    }
+
+    /// What was proved.
+    fn found(&self) -> Value {
+        let (found, beside) = (self.certified, &self.beside);
+        let ids = |log2: f64| log2 + found.log2_w.lo();
+        let identity = found.identity.as_ref();
+        json!({
             "log2_delta_theorem": found.theorem.log2_delta,
             "r_theorem": found.theorem.r,
             "bits_theorem": found.theorem.bits(),
@@ -155,7 +177,7 @@ impl TheoremReport<'_> {
             "certified": found.holds(),
             "exceeds_theorem": found.exceeds_theorem(),
             "log2_gap": found.log2_delta(),
-            "log2_promise": weights.log2_promise,
+            "log2_promise": found.weights.log2_promise,
             "log2_gap_tight": beside.tight.certificate.log2_delta(),
             "r": found.r,
             "bits": self.bits(),
@@ -165,17 +187,11 @@ impl TheoremReport<'_> {
             "pairs": identity.map(|way| way.pairs),
             "most_contexts": identity.map(|way| way.most_contexts),
             "undecided": identity.map_or(0, |way| way.undecided.len()),
+            "coinciding": 0,
             "scores_apart": found.apart,
-            "scores_needed": weights.needed,
+            "scores_needed": found.weights.needed,
             "other_token_gap": found.other_token,
             "closest": beside.pair(found.same_token().map(|(_, tokens)| tokens)),
-            "coinciding": 0,
-            "same_for_all_weights": merged,
-            "same_for_all_weights_example": beside.pair(example),
-            "kappa": weights.kappa,
-            "w_o": weights.map.w[weights.map.w.len() - 1],
-            "directions": weights.tries,
-            "ranks": beside.ranks,
         })
     }
 
