@@ -323,12 +323,17 @@ fn plural_verb(n: usize, what: &str, one: &str, many: &str) -> String {
 
 /// A number given by its binary logarithm.
 pub fn power_of_two(log2: f64) -> String {
-    if log2 > -1000.0 { format!("{:.3e} (2^{log2:.2})", log2.exp2()) } else { format!("2^{log2:.1}") }
+    match log2 {
+        _ if log2 > -1000.0 => format!("{:.3e} (2^{log2:.2})", log2.exp2()),
+        _ if log2 > -1e6 => format!("2^{log2:.1}"),
+        _ => format!("2^{log2:.4e}"),
+    }
 }
 
 /// A number of bytes for people.
 pub fn bytes(n: f64) -> String {
     const UNITS: [&str; 11] = ["bytes", "kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB", "RB", "QB"];
     let unit = ((n.log10() / 3.0).floor().max(0.0) as usize).min(UNITS.len() - 1);
-    format!("{:.3} {}", n / 1000_f64.powi(unit as i32), UNITS[unit])
+    let digits = if unit == 0 { 0 } else { 3 };
+    format!("{:.digits$} {}", n / 1000_f64.powi(unit as i32), UNITS[unit])
 }

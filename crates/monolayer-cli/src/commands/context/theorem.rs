@@ -213,19 +213,23 @@ impl TheoremReport<'_> {
 
     fn weights(&self) -> String {
         let weights = &self.certified.weights;
-        let (from, kind) = match self.request.scale {
-            Scale::Paper => ("v from Lemma 2, u.u' by (29), W_O by (32)", "direction"),
-            Scale::Certified => ("the best direction, u.u' no larger than the lemmas ask for", "direction"),
+        let from = match self.request.scale {
+            Scale::Paper => "v from Lemma 2, u.u' by (29), W_O by (32)",
+            Scale::Certified => "the best direction, u.u' no larger than the lemmas ask for",
+        };
+        let lemma = match (weights.multisets, self.request.scale) {
+            (true, _) => "Lemma M",
+            (false, Scale::Paper) => "Lemma 1",
+            (false, Scale::Certified) => "Lemma S",
         };
         let [q, k, v, o] = self.beside.ranks;
         format!(
             "weights: {from}: u.u' = {:.6e}, |W_O| = {:.6e}, {} tried; ranks {q}, {k}, {v}, {o} (exact)\n\
-             scores of different tokens are at least {:.4} apart for every query; {} asks for {:.4}\n",
+             scores of different tokens are at least {:.4} apart for every query; {lemma} asks for {:.4}\n",
             weights.kappa,
             weights.map.w[weights.map.w.len() - 1],
-            plural(weights.tries, kind),
+            plural(weights.tries, "direction"),
             self.certified.apart,
-            if weights.multisets { "Lemma M" } else { "Lemma S" },
             weights.needed,
         )
     }
@@ -273,7 +277,9 @@ impl TheoremReport<'_> {
         let (theorem, gap) = (found.theorem.log2_delta, found.log2_delta());
         let ratio = gap.filter(|gap| gap.is_finite() && theorem.is_finite()).map_or(String::new(), |gap| {
             let share = gap / theorem;
-            format!("{:.2} % of the theorem's bits, a gap 2^{:.4e} times as large", 100.0 * share, gap - theorem)
+            let times = gap - theorem;
+            let times = if times < 1e6 { format!("2^{times:.0}") } else { format!("2^{times:.4e}") };
+            format!("{:.2} % of the theorem's bits, a gap {times} times as large", 100.0 * share)
         });
         let head = ["gap of two ids", "", "bits", "one number", ""].map(str::to_owned).to_vec();
         let plus = match self.request.scale {
