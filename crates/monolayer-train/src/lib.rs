@@ -13,6 +13,7 @@ mod loss;
 mod norm;
 pub mod optimizer;
 mod pass;
+mod product;
 mod rows;
 
 pub use architecture::Architecture;
