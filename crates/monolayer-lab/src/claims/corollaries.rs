@@ -74,7 +74,7 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         id: "remark-1",
-        place: "Remark 1",
+        place: "Remark 1, Appendix C",
         statement: "the results extend to masked attention",
         run: "memorizing under a causal mask",
         code: ("crates/monolayer/src/attention.rs", "apply_masked"),

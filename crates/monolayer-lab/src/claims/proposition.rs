@@ -1,9 +1,9 @@
 //! Proposition 1: universal approximation, and the equations of its proof.
 
-use monolayer::Result;
+use monolayer::{Matrix, Result};
 
 use super::{Claim, Context, Finding};
-use crate::printed::{bump, penalty, quantizer, sum};
+use crate::printed_units::{block, bump, penalty, quantizer, sum};
 
 pub const CLAIMS: &[Claim] = &[
     Claim {
@@ -20,7 +20,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "(58)",
         statement: "the quantizer's sum over t = 0..D has the levels 0, 1/D, ..., 1 (repaired: t = 0..D-1)",
         run: "the hidden units at cell centers and outside the cube",
-        code: ("crates/monolayer-lab/src/printed.rs", "quantizer"),
+        code: ("crates/monolayer-lab/src/printed_units.rs", "quantizer"),
         mutation: "the repaired sum ends at D-2",
         find: equation_58,
     },
@@ -29,7 +29,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "(59)",
         statement: "the penalty is 0 inside the cube and -1 outside (repaired: two signs)",
         run: "the hidden units at -0.5, 0.5 and 1.5 with ramps of 1/1000",
-        code: ("crates/monolayer-lab/src/printed.rs", "penalty"),
+        code: ("crates/monolayer-lab/src/printed_units.rs", "penalty"),
         mutation: "a sign of the repaired units is swapped",
         find: equation_59,
     },
@@ -47,7 +47,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "(67)",
         statement: "the bump is 1 at its center and vanishes far away (repaired: a factor 2 on the middle unit)",
         run: "the hidden units from -1000 to 1000",
-        code: ("crates/monolayer-lab/src/printed.rs", "bump"),
+        code: ("crates/monolayer-lab/src/printed_units.rs", "bump"),
         mutation: "a factor of 3",
         find: equation_67,
     },
@@ -56,7 +56,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "(67), (68)",
         statement: "a sum of bumps, one per coordinate, is a bump in d dimensions",
         run: "repaired bumps at the center and far away along one axis, d = 2",
-        code: ("crates/monolayer-lab/src/printed.rs", "bump"),
+        code: ("crates/monolayer-lab/src/printed_units.rs", "bump"),
         mutation: "d = 1",
         find: equation_68,
     },
@@ -128,9 +128,9 @@ fn equation_59(context: &Context) -> Result<Finding> {
 }
 
 fn equation_60(context: &Context) -> Result<Finding> {
-    // The block acts on each token alone: what it gives the first is this, whatever the second is.
-    let first = |tokens: [f64; 2]| tokens[0] + sum(&penalty(1000.0, -1.0, 1.0), tokens[0]);
-    let (inside, outside) = (first([0.5, 0.5]), first([context.mutate(0.5, 1.5), 1.5]));
+    let penalty = block(&penalty(1000.0, -1.0, 1.0));
+    let first = |tokens: [f64; 2]| penalty.apply(&Matrix::new(2, 1, tokens.to_vec())).data[0];
+    let (inside, outside) = (first([0.5, 0.5]), first([context.mutate(0.5, 1.75), 1.5]));
     Ok(Finding::printed((inside - outside).abs() > 0.0)
         .number("token 1 while token 2 is inside", inside)
         .number("token 1 while token 2 is outside", outside)
@@ -158,33 +158,27 @@ fn equation_68(context: &Context) -> Result<Finding> {
         .counterexample("in two dimensions it is 1 at (1000, 0)"))
 }
 
-/// The share of [-r, r] (or of [0, 1] for r = 0) where the quantizer is between two levels.
-fn between_levels(levels: usize, steepness: f64, r: f64) -> f64 {
+/// The length of the part of the line where the quantizer is between two levels, all of which is in [0, 1].
+fn between_levels(levels: usize, steepness: f64) -> f64 {
     let units = quantizer(levels, levels - 1, steepness);
-    let (start, length) = if r == 0.0 { (0.0, 1.0) } else { (-r, 2.0 * r) };
-    // Outside the cube it is constant: only the cube is looked at.
     let steps = 1 << 14;
     let between = |i: &i32| {
         let value = sum(&units, (f64::from(*i) + 0.5) / f64::from(steps)) * levels as f64;
         (value - value.round()).abs() > 1e-6
     };
-    debug_assert!(start <= 0.0 && length >= 1.0);
-    (0..steps).filter(between).count() as f64 / f64::from(steps) / length
+    (0..steps).filter(between).count() as f64 / f64::from(steps)
 }
 
 fn equation_69(context: &Context) -> Result<Finding> {
     let levels = 4;
-    // In the plane: all but the product of the two sets where it is at a level.
-    let area = |r: f64, steepness: f64| {
-        let side = if r == 0.0 { 1.0 } else { 2.0 * r };
-        side * side * (1.0 - (1.0 - between_levels(levels, steepness, r)).powi(2))
-    };
-    let growth = area(1000.0, 256.0) / area(10.0, 256.0);
-    let narrow = area(context.mutate(0.0, 100.0), 1024.0);
+    // In a square: all but the product of the two sets where it is at a level.
+    let area = |side: f64, steepness: f64| side * side - (side - between_levels(levels, steepness)).powi(2);
+    let growth = area(2000.0, 256.0) / area(20.0, 256.0);
+    let narrow = area(context.mutate(1.0, 100.0), 1024.0);
     Ok(Finding::repaired(growth < 2.0, narrow <= 2.0 * levels as f64 / 1024.0 * 1.01)
-        .number("area in [-10, 10]^2", area(10.0, 256.0))
-        .number("area in [-1000, 1000]^2", area(1000.0, 256.0))
-        .number("share of the cube, ramps of 1/256", area(0.0, 256.0))
+        .number("area in [-10, 10]^2", area(20.0, 256.0))
+        .number("area in [-1000, 1000]^2", area(2000.0, 256.0))
+        .number("share of the cube, ramps of 1/256", area(1.0, 256.0))
         .number("share of the cube, ramps of 1/1024", narrow)
         .counterexample("strips reach to infinity: the area in [-R, R]^2 grows like R"))
 }

@@ -141,14 +141,11 @@ fn equation_7(context: &Context) -> Result<Finding> {
     let constants = separation(2, &VOCABULARY.concat());
     let r = constants.r_max + constants.epsilon / 4.0;
     let mut longest = 0.0_f64;
-    for i in 0..4 {
-        for j in 0..i {
-            let tokens = [VOCABULARY[i], VOCABULARY[j]].concat();
-            let z = Matrix::new(2, 2, tokens.into_iter().map(Interval::point).collect());
-            let out = attention.apply(&z)?;
-            let norm = |id: &[Interval]| id.iter().fold(Interval::zero(), |sum, x| sum + x.square()).sqrt().hi();
-            longest = out.iter_rows().map(norm).fold(longest, f64::max);
-        }
+    for (i, j) in (0..4).flat_map(|i| (0..i).map(move |j| (i, j))) {
+        let tokens = [VOCABULARY[i], VOCABULARY[j]].concat();
+        let z = Matrix::new(2, 2, tokens.into_iter().map(Interval::point).collect());
+        let norm = |id: &[Interval]| id.iter().fold(Interval::zero(), |sum, x| sum + x.square()).sqrt().hi();
+        longest = attention.apply(&z)?.iter_rows().map(norm).fold(longest, f64::max);
     }
     Ok(Finding::printed(longest < r).number("longest id", longest).number("r of (7)", r))
 }

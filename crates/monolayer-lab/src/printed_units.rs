@@ -17,16 +17,20 @@ pub struct Unit {
     pub weight: f64,
 }
 
-/// What units add to the skip at z.
-pub fn sum(units: &[Unit], z: f64) -> f64 {
+/// The feed-forward block (3) of some units, on tokens of one dimension.
+pub fn block(units: &[Unit]) -> FeedForward<f64> {
     let column = |entry: fn(&Unit) -> f64| units.iter().map(entry).collect::<Vec<f64>>();
-    let block = FeedForward {
+    FeedForward {
         w1: Matrix::new(units.len(), 1, column(|u| u.slope)),
         b1: column(|u| u.shift),
         w2: Matrix::new(1, units.len(), column(|u| u.weight)),
         b2: vec![0.0],
-    };
-    block.apply_token(&[z])[0] - z
+    }
+}
+
+/// What units add to the skip at z.
+pub fn sum(units: &[Unit], z: f64) -> f64 {
+    block(units).apply_token(&[z])[0] - z
 }
 
 /// `weight` times a ramp from 0 to 1 of width `1 / steepness` that begins at `start`.
