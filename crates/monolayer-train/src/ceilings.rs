@@ -58,7 +58,7 @@ mod tests {
             return;
         };
         let file = std::path::Path::new(&directory).join("eng.train");
-        for (scheme, majority, best) in [(Scheme::AsIs, "0.9831", "0.99867"), (Scheme::Iob2, "0.9742", "0.99840")] {
+        for (scheme, majority, best) in [(Scheme::AsIs, "0.9831", "0.99867"), (Scheme::Iob2, "0.9742", "0.99839")] {
             let data = scheme.apply(Dataset::open(file.to_str().unwrap()).unwrap()).unwrap();
             let ceilings = Ceilings::of(&data).unwrap();
             assert_eq!(format!("{:.4}", ceilings.word_majority), majority);
