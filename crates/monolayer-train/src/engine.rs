@@ -18,8 +18,8 @@ use crate::rows::{CatchUp, catch_ups};
 const CHUNK: usize = 256;
 /// A mean loss above this is no longer training.
 const DIVERGED: f64 = 1e8;
-/// Steps after which all rows are brought up to date at the latest.
-const BEHIND: usize = 1024;
+/// Rows are never more than this many steps behind, nor more than an eighth of all steps: [`crate::rows`] says why.
+const BEHIND: u64 = 1024;
 
 /// Sequences packed one after another.
 #[derive(Debug, Clone, Copy)]
@@ -106,6 +106,9 @@ pub struct Engine<R> {
     layout: Layout,
     optimizer: Optimizer,
     clip: Option<f64>,
+    dense_embedding: bool,
+    /// The dense parameters that steps move.
+    moving: Vec<std::ops::Range<usize>>,
     parameters: Parameters<R>,
     /// Momentum and mean square, laid out as the parameters.
     first: Parameters<R>,
@@ -184,6 +187,7 @@ impl<R: Real> Engine<R> {
             Parameters { embedding: zeros(&parameters.embedding), dense: zeros(&parameters.dense) }
         };
         let words = architecture.words.unwrap_or(0);
+        let moving = std::iter::once(0..layout.len()).collect();
         Self {
             first: zeros(true),
             second: zeros(optimizer.has_second()),
@@ -197,8 +201,26 @@ impl<R: Real> Engine<R> {
             layout,
             optimizer,
             clip,
+            dense_embedding: false,
+            moving,
             parameters,
         }
+    }
+
+    /// Whether every step moves all embedding rows, as PyTorch does, or a row catches up when its word comes up again
+    /// (the default). The two differ by rounding; the first sweeps the whole table at every step.
+    #[must_use]
+    pub fn with_dense_embedding(mut self, dense: bool) -> Self {
+        self.dense_embedding = dense;
+        self
+    }
+
+    /// Keeps the tensors with these names (all but the embedding) as they are.
+    #[must_use]
+    pub fn with_frozen(mut self, names: &[String]) -> Self {
+        let moving = self.layout.tensors.iter().filter(|tensor| !names.contains(&tensor.name));
+        self.moving = moving.map(|tensor| tensor.range.clone()).collect();
+        self
     }
 
     /// The sizes.
@@ -303,35 +325,36 @@ impl<R: Real> Engine<R> {
         catch_ups(&self.optimizer, self.steps - self.rates.len() as u64, &self.rates, &mut words.catch_ups);
         let d = self.architecture.dim;
         for &word in &words.distinct {
-            catch_up_row(
-                &words.catch_ups,
-                &mut self.seen,
-                word as usize,
-                d,
-                &mut self.parameters,
-                &mut self.first,
-                &mut self.second,
-            );
+            // A row that has seen all steps has no entry: nothing to do.
+            let seen = &mut self.seen[word as usize];
+            let Some(catch_up) = words.catch_ups.get(*seen as usize) else { continue };
+            let own = word as usize * d..(word as usize + 1) * d;
+            let second = self.second.embedding.get_mut(own.clone()).unwrap_or_default();
+            catch_up.apply(&mut self.parameters.embedding[own.clone()], &mut self.first.embedding[own], second);
+            *seen = self.rates.len() as u32;
         }
     }
 
     /// Brings all embedding rows up to date, as dense updates would have at every step.
     pub fn catch_up(&mut self) {
-        let d = self.architecture.dim;
-        catch_ups(&self.optimizer, self.steps - self.rates.len() as u64, &self.rates, &mut self.words.catch_ups);
-        for word in 0..self.seen.len() {
-            catch_up_row(
-                &self.words.catch_ups,
-                &mut self.seen,
-                word,
-                d,
-                &mut self.parameters,
-                &mut self.first,
-                &mut self.second,
-            );
+        let Self { optimizer, steps, rates, seen, words, parameters, first, second, architecture, .. } = self;
+        let d = architecture.dim;
+        catch_ups(optimizer, *steps - rates.len() as u64, rates, &mut words.catch_ups);
+        let catch_ups = &words.catch_ups;
+        let rows = parameters.embedding.par_chunks_exact_mut(d).zip(first.embedding.par_chunks_exact_mut(d)).zip(seen);
+        let apply = |((row, first), seen): ((&mut [R], &mut [R]), &mut u32), second: &mut [R]| {
+            if let Some(catch_up) = catch_ups.get(*seen as usize) {
+                catch_up.apply(row, first, second);
+            }
+            *seen = 0;
+        };
+        if optimizer.has_second() {
+            let rows = rows.zip(second.embedding.par_chunks_exact_mut(d)).with_min_len(256);
+            rows.for_each(|(row, second)| apply(row, second));
+        } else {
+            rows.with_min_len(256).for_each(|row| apply(row, &mut []));
         }
-        self.seen.fill(0);
-        self.rates.clear();
+        rates.clear();
     }
 
     /// Adds the chunks' gradients up, in order: dense ones into the first chunk's, those of words into their own. Returns the sum of squares.
@@ -366,9 +389,13 @@ impl<R: Real> Engine<R> {
     fn update(&mut self, scale: R, rate: f64) {
         self.steps += 1;
         let update: Update<R> = self.optimizer.update(self.steps, rate);
-        let Self { parameters, first, second, chunks, words, seen, rates, architecture, .. } = self;
+        let Self { parameters, first, second, chunks, words, seen, rates, architecture, moving, .. } = self;
         let dense = || {
-            update.apply(scale, &mut parameters.dense, &mut first.dense, &mut second.dense, &chunks[0].gradient);
+            for range in moving.iter() {
+                let second = second.dense.get_mut(range.clone()).unwrap_or_default();
+                let (first, gradient) = (&mut first.dense[range.clone()], &chunks[0].gradient[range.clone()]);
+                update.apply(scale, &mut parameters.dense[range.clone()], first, second, gradient);
+            }
         };
         rates.push(rate);
         let rows = || {
@@ -376,7 +403,7 @@ impl<R: Real> Engine<R> {
             for (&word, gradient) in words.distinct.iter().zip(words.gradient.chunks_exact(d)) {
                 let word = word as usize;
                 let own = word * d..(word + 1) * d;
-                let second = if second.embedding.is_empty() { &mut [][..] } else { &mut second.embedding[own.clone()] };
+                let second = second.embedding.get_mut(own.clone()).unwrap_or_default();
                 update.apply(
                     scale,
                     &mut parameters.embedding[own.clone()],
@@ -388,7 +415,8 @@ impl<R: Real> Engine<R> {
             }
         };
         rayon::join(dense, rows);
-        if self.rates.len() >= BEHIND {
+        let behind = if self.dense_embedding { 1 } else { (self.steps / 8).clamp(1, BEHIND) };
+        if self.rates.len() as u64 >= behind {
             self.catch_up();
         }
     }
@@ -442,25 +470,6 @@ impl<R: Real> Engine<R> {
         let tokens = batch.offsets[batch.offsets.len() - 1];
         let loss = parts.iter().map(|(loss, _)| loss).sum::<f64>() / tokens as f64;
         Evaluation { loss, labels: parts.into_iter().flat_map(|(_, labels)| labels).collect() }
-    }
-}
-
-/// Brings one row up to date.
-fn catch_up_row<R: Real>(
-    catch_ups: &[CatchUp<R>],
-    seen: &mut [u32],
-    word: usize,
-    d: usize,
-    parameters: &mut Parameters<R>,
-    first: &mut Parameters<R>,
-    second: &mut Parameters<R>,
-) {
-    // A row that has seen all steps has no entry: nothing to do.
-    if let Some(catch_up) = catch_ups.get(seen[word] as usize) {
-        let own = word * d..(word + 1) * d;
-        let second = if second.embedding.is_empty() { &mut [][..] } else { &mut second.embedding[own.clone()] };
-        catch_up.apply(&mut parameters.embedding[own.clone()], &mut first.embedding[own], second);
-        seen[word] = catch_ups.len() as u32;
     }
 }
 

@@ -63,7 +63,7 @@ pub fn forward<R: Real>(weights: Weights<R>, d: usize, h: &[R], hidden: &mut [R]
 /// Turns the gradient `dy` of the output into that of the input, in place; `d_hidden` is room for da.
 pub fn backward<R: Real>(
     weights: Weights<R>,
-    gradients: Gradients<R>,
+    gradients: &mut Gradients<R>,
     d: usize,
     (h, hidden): (&[R], &[R]),
     d_hidden: &mut [R],

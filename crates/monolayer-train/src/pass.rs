@@ -282,10 +282,10 @@ impl<R: Real> Pass<'_, R> {
         let (w1, rest) = gradient[layer.w1.start..layer.b2.end].split_at_mut(q * d);
         let (b1, rest) = rest.split_at_mut(q);
         let (w2, b2) = rest.split_at_mut(q * d);
-        let gradients = feed_forward::Gradients { w1, b1, w2, b2 };
+        let mut gradients = feed_forward::Gradients { w1, b1, w2, b2 };
         let stored = (&tape.middle[..tokens * d], &tape.hidden[..tokens * q]);
         let d_hidden = room(&mut chunk.d_hidden, tokens * q);
-        feed_forward::backward(self.feed_forward(layer), gradients, d, stored, d_hidden, dy);
+        feed_forward::backward(self.feed_forward(layer), &mut gradients, d, stored, d_hidden, dy);
     }
 
     fn attend_back(&self, layer: &LayerLayout, chunk: &mut Chunk<R>, i: usize, dy: &mut [R]) {
