@@ -45,9 +45,9 @@ CASES = {
     "full_rank": {"head_size": DIM, "tied": False, "positions": True},
     "heads": {"layers": 2, "heads": 2, "head_size": 3, "tied": False, "rate": 3e-3},
     "layer_norm": {"layers": 2, "head_size": 4, "tied": False, "layer_norm": True},
-    "adam_decay": {"weight_decay": 0.01, "betas": [0.8, 0.95], "epsilon": 1e-6},
+    "adam_betas": {"betas": [0.8, 0.95], "epsilon": 1e-6},
     "adamw": {"optimizer": "adamw", "weight_decay": 0.05, "clip": 0.5, "schedule": "cosine", "warmup": 10},
-    "sgd": {"optimizer": "sgd", "rate": 0.1, "momentum": 0.9, "weight_decay": 0.001, "schedule": "linear"},
+    "sgd": {"optimizer": "sgd", "rate": 0.1, "momentum": 0.9, "schedule": "linear"},
 }
 
 
@@ -125,13 +125,11 @@ def factor(case, step):
 def optimizer_of(case, parameters):
     """The optimizer of a case."""
     if case["optimizer"] == "sgd":
-        return torch.optim.SGD(
-            parameters, lr=case["rate"], momentum=case["momentum"], weight_decay=case["weight_decay"]
-        )
-    kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[case["optimizer"]]
-    return kind(
-        parameters, lr=case["rate"], betas=case["betas"], eps=case["epsilon"], weight_decay=case["weight_decay"]
-    )
+        return torch.optim.SGD(parameters, lr=case["rate"], momentum=case["momentum"])
+    shared = {"lr": case["rate"], "betas": case["betas"], "eps": case["epsilon"]}
+    if case["optimizer"] == "adamw":
+        return torch.optim.AdamW(parameters, weight_decay=case["weight_decay"], **shared)
+    return torch.optim.Adam(parameters, **shared)
 
 
 def train(model, case, corpus, batches, rates):
