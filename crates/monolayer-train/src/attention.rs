@@ -58,6 +58,15 @@ fn load<R: Real>(row: &[R], first: usize) -> Lanes<R> {
     lanes
 }
 
+/// e^(score - top).
+#[inline(always)]
+fn exponentials<R: Real>(mut scores: Lanes<R>, top: &Lanes<R>) -> Lanes<R> {
+    for l in 0..LANES {
+        scores[l] = (scores[l] - top[l]).exp_nonpositive();
+    }
+    scores
+}
+
 /// The sum over the lanes, halves first.
 #[inline(always)]
 fn total<R: Real>(mut lanes: Lanes<R>) -> R {
@@ -87,10 +96,10 @@ impl<'a, R: Real> Sequence<'a, R> {
     #[inline(always)]
     fn scores(&self, q: &[Lanes<R>], first: usize, j: usize) -> Lanes<R> {
         let mut scores = [R::ZERO; LANES];
-        for c in 0..self.size {
+        for (c, q) in q.iter().enumerate() {
             let k = self.component(self.k, c)[j];
             for l in 0..LANES {
-                scores[l] += q[c][l] * k;
+                scores[l] += q[l] * k;
             }
         }
         if self.causal {
@@ -118,22 +127,23 @@ impl<'a, R: Real> Sequence<'a, R> {
             g.resize(self.size, [R::ZERO; LANES]);
             let visible = self.visible(first);
             let mut top = [R::NEG_INFINITY; LANES];
-            for j in 0..visible {
-                scores[j] = self.scores(q, first, j);
+            for (j, kept) in scores[..visible].iter_mut().enumerate() {
+                let scores = self.scores(q, first, j);
                 for l in 0..LANES {
-                    top[l] = top[l].larger(scores[j][l]);
+                    top[l] = top[l].larger(scores[l]);
                 }
+                *kept = scores;
             }
             let mut sum = [R::ZERO; LANES];
-            for j in 0..visible {
+            for (j, &scores) in scores[..visible].iter().enumerate() {
+                let weights = exponentials(scores, &top);
                 for l in 0..LANES {
-                    scores[j][l] = (scores[j][l] - top[l]).exp_nonpositive();
-                    sum[l] += scores[j][l];
+                    sum[l] += weights[l];
                 }
-                for c in 0..self.size {
+                for (c, g) in g.iter_mut().enumerate() {
                     let v = self.component(self.v, c)[j];
                     for l in 0..LANES {
-                        g[c][l] += scores[j][l] * v;
+                        g[l] += weights[l] * v;
                     }
                 }
             }
@@ -181,27 +191,27 @@ impl<'a, R: Real> Sequence<'a, R> {
                 (top[l], scale[l]) = (softmax[first + l].top, R::ONE / softmax[first + l].total);
             }
             for j in 0..self.visible(first) {
-                let mut p = self.scores(q, first, j);
+                let mut p = exponentials(self.scores(q, first, j), &top);
                 let mut ds = [R::ZERO; LANES];
                 for l in 0..LANES {
-                    p[l] = (p[l] - top[l]).exp_nonpositive() * scale[l];
+                    p[l] = p[l] * scale[l];
                 }
-                for c in 0..self.size {
+                for (c, dg) in dg.iter().enumerate() {
                     let v = self.component(self.v, c)[j];
                     for l in 0..LANES {
-                        ds[l] += dg[c][l] * v;
+                        ds[l] += dg[l] * v;
                     }
                 }
                 for l in 0..LANES {
                     ds[l] = p[l] * (ds[l] - along[l]);
                 }
-                for c in 0..self.size {
+                for (c, ((dq, q), dg)) in dq_lanes.iter_mut().zip(&*q).zip(&*dg).enumerate() {
                     let k = self.component(self.k, c)[j];
                     let (mut key, mut value) = ([R::ZERO; LANES], [R::ZERO; LANES]);
                     for l in 0..LANES {
-                        dq_lanes[c][l] += ds[l] * k;
-                        key[l] = ds[l] * q[c][l];
-                        value[l] = p[l] * dg[c][l];
+                        dq[l] += ds[l] * k;
+                        key[l] = ds[l] * q[l];
+                        value[l] = p[l] * dg[l];
                     }
                     let at = c * self.stride + j;
                     if let Some(dv) = &mut dv {

@@ -366,17 +366,20 @@ impl<R: Real> Engine<R> {
         words.gradient.resize(words.distinct.len() * d, R::ZERO);
         let (first, others) = chunks[..used].split_first_mut().expect("a batch has a chunk");
         let others = &*others;
-        if let Tokens::Words(ids) = batch.tokens {
-            let rows = first.d_tokens.chunks_exact(d).chain(others.iter().flat_map(|c| c.d_tokens.chunks_exact(d)));
-            for (&id, row) in ids.iter().zip(rows) {
-                let slot = words.slot[id as usize] as usize - 1;
-                words.gradient[slot * d..][..d].iter_mut().zip(row).for_each(|(sum, &x)| *sum += x);
-            }
-        }
         let sum = &mut first.gradient;
         kernels::vectorized(
             #[inline(always)]
             || {
+                if let Tokens::Words(mut ids) = batch.tokens {
+                    for rows in std::iter::once(&first.d_tokens).chain(others.iter().map(|c| &c.d_tokens)) {
+                        let (own, rest) = ids.split_at(rows.len() / d);
+                        for (&id, row) in own.iter().zip(rows.chunks_exact(d)) {
+                            let slot = words.slot[id as usize] as usize - 1;
+                            words.gradient[slot * d..][..d].iter_mut().zip(row).for_each(|(sum, &x)| *sum += x);
+                        }
+                        ids = rest;
+                    }
+                }
                 for other in others {
                     sum.iter_mut().zip(&other.gradient).for_each(|(sum, &x)| *sum += x);
                 }

@@ -7,8 +7,9 @@
 // Only what is inlined into `vectorized` is compiled for wider vector units.
 #![allow(clippy::inline_always)]
 
-use gemm::Parallelism;
 use monolayer::kernels::{self, Real};
+
+use crate::product::{add_rows, product};
 
 /// The weights of a block.
 #[derive(Clone, Copy)]
@@ -25,17 +26,6 @@ pub struct Gradients<'a, R> {
     pub b1: &'a mut [R],
     pub w2: &'a mut [R],
     pub b2: &'a mut [R],
-}
-
-/// `out = a b` for row-major `out [m, n]`, `a` and `b` with their (row, column) strides.
-pub fn product<R: Real>(
-    (m, n, k): (usize, usize, usize),
-    (a, a_strides): (&[R], (usize, usize)),
-    (b, b_strides): (&[R], (usize, usize)),
-    out: &mut [R],
-    add: bool,
-) {
-    kernels::product_strided(m, n, k, a, a_strides, b, b_strides, out, add, Parallelism::None);
 }
 
 /// The output in `out`, the hidden units r in `hidden`.
@@ -87,19 +77,4 @@ pub fn backward<R: Real>(
     add_rows(dy, gradients.b2);
     product((q, d, tokens), (d_hidden, (1, q)), (h, (d, 1)), gradients.w1, false);
     product((tokens, d, q), (d_hidden, (q, 1)), (weights.w1, (d, 1)), dy, true);
-}
-
-/// The sum of the rows of `x`.
-pub fn add_rows<R: Real>(x: &[R], sum: &mut [R]) {
-    kernels::vectorized(
-        #[inline(always)]
-        || {
-            sum.fill(R::ZERO);
-            for row in x.chunks_exact(sum.len()) {
-                for (sum, &x) in sum.iter_mut().zip(row) {
-                    *sum += x;
-                }
-            }
-        },
-    );
 }

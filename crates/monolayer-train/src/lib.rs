@@ -19,6 +19,7 @@ mod norm;
 pub mod optimizer;
 pub mod options;
 mod pass;
+mod product;
 mod rows;
 pub mod run;
 pub mod source;

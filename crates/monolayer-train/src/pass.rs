@@ -11,8 +11,8 @@ use monolayer::kernels::{self, Real};
 use crate::architecture::{Architecture, LayerLayout, Layout};
 use crate::attention::{Scratch, Sequence, Softmax};
 use crate::engine::{Batch, Targets, Times, Tokens};
-use crate::feed_forward::{self, product};
-use crate::{loss, norm};
+use crate::product::{add_rows, product};
+use crate::{feed_forward, loss, norm};
 
 /// The numbers that are trained.
 #[derive(Debug, Clone, PartialEq)]
@@ -222,7 +222,7 @@ impl<R: Real> Pass<'_, R> {
                     &mut gradient[weight.clone()],
                     false,
                 );
-                feed_forward::add_rows(scores, &mut gradient[bias.clone()]);
+                add_rows(scores, &mut gradient[bias.clone()]);
                 product((tokens, d, classes), (scores, (classes, 1)), (self.weights(weight), (d, 1)), &mut dy, false);
             }
             Targets::Vectors(targets) => {
