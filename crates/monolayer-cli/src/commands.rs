@@ -8,6 +8,7 @@ mod explain;
 mod inspect;
 mod memorize;
 mod predict;
+mod train;
 mod verify;
 
 use std::str::FromStr;
@@ -57,6 +58,7 @@ enum Command {
     Predict(predict::Args),
     Inspect(inspect::Args),
     Explain(explain::Args),
+    Train(Box<train::Args>),
     Demo(demo::Args),
     Bench(bench::Args),
     /// Print completions for a shell
@@ -96,6 +98,7 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
         Command::Predict(args) => predict::run(args, &cli.shared),
         Command::Inspect(args) => inspect::run(args, &cli.shared),
         Command::Explain(args) => explain::run(args, &cli.shared),
+        Command::Train(args) => train::run(args, &cli.shared),
         Command::Demo(args) => demo::run(args),
         Command::Bench(args) => bench::run(args, &cli.shared),
         Command::Completions { shell } => {

@@ -128,7 +128,7 @@ enum NumberOrName {
 impl TryFrom<NumberOrName> for Rank {
     type Error = String;
 
-    fn try_from(value: NumberOrName) -> Result<Self, String> {
+    fn try_from(value: NumberOrName) -> std::result::Result<Self, String> {
         match value {
             NumberOrName::Number(rank) => Ok(Self::Of(rank)),
             NumberOrName::Name(name) => name.parse(),
@@ -148,7 +148,7 @@ impl From<Rank> for NumberOrName {
 impl std::str::FromStr for Rank {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
         match text.parse() {
             Ok(rank) => Ok(Self::Of(rank)),
             Err(_) if text == "full" => Ok(Self::Full),
@@ -198,7 +198,7 @@ impl Options {
         if let Some(path) = file {
             let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
             // A file that is wrong by itself is reported with its own lines.
-            let read: Result<Self, _> = toml::from_str(&text);
+            let read: std::result::Result<Self, _> = toml::from_str(&text);
             read.map_err(|e| Error::model(path, e.to_string().trim_end(), "monolayer train --help lists the options"))?;
             table = text.parse().expect("it was read");
         }
@@ -217,7 +217,8 @@ impl Options {
 
     /// The same options with others in their place.
     pub fn with(&self, overrides: Table) -> Result<Self> {
-        Self::merged(Table::try_from(self).expect("options are a table"), overrides)
+        let own = Table::try_from(self).map_err(|e| Error::request(e.to_string(), "numbers must be below 2^63"))?;
+        Self::merged(own, overrides)
     }
 
     fn check(&self) -> Result<()> {

@@ -395,7 +395,7 @@ impl<'a, R: Real> Run<'a, R> {
 }
 
 /// Finds the first parameter that is not finite.
-fn check_finite<R: Real>(engine: &Engine<R>) -> Result<(), Diverged> {
+fn check_finite<R: Real>(engine: &Engine<R>) -> std::result::Result<(), Diverged> {
     let bad = |list: &[R]| list.iter().position(|x| !x.finite());
     let parameters = engine.parameters();
     let tensor = match (bad(&parameters.dense), bad(&parameters.embedding)) {
