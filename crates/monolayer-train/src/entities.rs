@@ -116,11 +116,7 @@ pub struct Scores {
 
 impl Scores {
     /// Counts the entities of one sequence: what the data says and what was predicted.
-    pub fn add<'a>(
-        &mut self,
-        truth: impl IntoIterator<Item = Tag<'a>>,
-        predicted: impl IntoIterator<Item = Tag<'a>>,
-    ) {
+    pub fn add<'a>(&mut self, truth: impl IntoIterator<Item = Tag<'a>>, predicted: impl IntoIterator<Item = Tag<'a>>) {
         let (truth, predicted) = (entities(truth), entities(predicted));
         let known: HashSet<Entity> = truth.iter().copied().collect();
         truth.iter().for_each(|entity| self.count(entity.kind, |c| c.true_entities += 1));
@@ -200,10 +196,7 @@ mod tests {
     fn the_evaluations_own_arithmetic() {
         let counts = Counts { true_entities: 459, predicted: 539, right: 371 };
         let printed = |x: f64| format!("{:.2}", 100.0 * x);
-        assert_eq!(
-            [counts.precision(), counts.recall(), counts.f1()].map(printed),
-            ["68.83", "80.83", "74.35"]
-        );
+        assert_eq!([counts.precision(), counts.recall(), counts.f1()].map(printed), ["68.83", "80.83", "74.35"]);
         assert_eq!(Counts::default().f1(), 0.0);
     }
 

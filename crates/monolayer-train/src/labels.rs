@@ -32,10 +32,7 @@ impl FromStr for Scheme {
             "as-is" => Ok(Self::AsIs),
             "iob1" => Ok(Self::Iob1),
             "iob2" => Ok(Self::Iob2),
-            _ => Err(Error::request(
-                format!("{name:?} is not a label scheme"),
-                "the schemes are as-is, iob1 and iob2",
-            )),
+            _ => Err(Error::request(format!("{name:?} is not a label scheme"), "the schemes are as-is, iob1 and iob2")),
         }
     }
 }
@@ -85,8 +82,13 @@ impl Scheme {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::entities::Entity;
     use monolayer::dataset::Format;
     use proptest::prelude::*;
+
+    fn spans(labels: &[String]) -> Vec<Entity<'_>> {
+        entities(labels.iter().map(|label| Tag::parse(label).unwrap()))
+    }
 
     fn rewrite(scheme: Scheme, labels: &[String]) -> Vec<String> {
         let tags: Vec<Tag> = labels.iter().map(|label| Tag::parse(label).unwrap()).collect();
@@ -117,9 +119,6 @@ mod tests {
             labels in prop::collection::vec(prop::sample::select(&["O", "B-X", "I-X", "B-Y", "I-Y"]), 0..12),
         ) {
             let labels: Vec<String> = labels.into_iter().map(str::to_owned).collect();
-            fn spans(labels: &[String]) -> Vec<crate::entities::Entity<'_>> {
-                entities(labels.iter().map(|label| Tag::parse(label).unwrap()))
-            }
             let (iob1, iob2) = (rewrite(Scheme::Iob1, &labels), rewrite(Scheme::Iob2, &labels));
             prop_assert_eq!(spans(&labels), spans(&iob1));
             prop_assert_eq!(spans(&labels), spans(&iob2));

@@ -13,6 +13,7 @@ use crate::optimizer::Optimizer;
 /// The options of a run. A file may leave out any of them, and may hold no others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Options {
     /// Blocks of attention and feed-forward.
     pub layers: usize,

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
 
-use monolayer::dataset::Dataset;
+use monolayer::dataset::{Dataset, Vocabulary};
 use monolayer::kernels::Real;
 use monolayer::matrix::Matrix;
 use monolayer::model::{Head, Model, Words};
@@ -111,7 +111,7 @@ impl<'a, R: Real> Run<'a, R> {
         let (packed, names) = source::pack::<R>(job.source, options.seed)?;
         let dimension = source::dimension(job.source);
         let longest = packed.longest().max(job.dev.map_or(0, Dataset::longest));
-        let count = |names: &Option<monolayer::dataset::Vocabulary>| names.as_ref().map(|v| v.len());
+        let count = |names: &Option<Vocabulary>| names.as_ref().map(Vocabulary::len);
         let architecture = options.architecture(count(&names.words), dimension, count(&names.labels), longest)?;
         let d = architecture.dim;
         let translated = job.dev.map(|dev| names.translate(dev, d)).transpose()?;
@@ -377,7 +377,8 @@ impl<'a, R: Real> Run<'a, R> {
         let out = self.job.out;
         checkpoint::put(out, checkpoint::FILE, &checkpoint::to_bytes(&self.progress, &self.engine.state())?)?;
         if let Some(model) = self.model(snapshot.parameters()) {
-            let stage = tempfile::Builder::new().prefix(".monolayer-").tempdir_in(out).map_err(|e| Error::io(out, e))?;
+            let stage =
+                tempfile::Builder::new().prefix(".monolayer-").tempdir_in(out).map_err(|e| Error::io(out, e))?;
             let new = stage.path().join("new");
             model_file::write(&model, &new, |_| Ok(()))?;
             for name in ["vocabulary.json", "model.safetensors", "config.json"] {

@@ -234,8 +234,7 @@ impl Function<'_> {
         let mut rng = epoch_rng(seed ^ u64::from_le_bytes(*b"function"), epoch);
         let width = self.length * self.dim;
         let (mut point, mut value) = (vec![0.0; width], vec![0.0; width]);
-        let mut packed =
-            Packed { offsets: (0..=self.samples).map(|i| i * self.length).collect(), ..Packed::default() };
+        let mut packed = Packed { offsets: (0..=self.samples).map(|i| i * self.length).collect(), ..Packed::default() };
         for _ in 0..self.samples {
             point.fill_with(|| rng.random());
             (self.apply)(&point, &mut value);

@@ -115,7 +115,8 @@ fn the_model_is_what_was_evaluated() {
     let data = bench::zipf_corpus(3000, 1);
     let dev = bench::zipf_corpus(500, 9);
     let directory = tempfile::tempdir().unwrap();
-    let report = run(Source::Data(&data), Some(&dev), &Options { epochs: 80, eval_every: 0, ..small() }, directory.path(), None);
+    let report =
+        run(Source::Data(&data), Some(&dev), &Options { epochs: 80, eval_every: 0, ..small() }, directory.path(), None);
     let last = report.progress.history.last().unwrap();
     let model = AnyModel::open(directory.path()).unwrap();
     let AnyModel::F32(inner) = &model else { panic!("f32 is the default") };

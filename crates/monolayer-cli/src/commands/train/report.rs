@@ -56,7 +56,11 @@ fn text(source: &str, data: &Dataset, out: &Path, report: &Report, ceilings: Opt
             rows.push(row("right", format!("{accuracy:.5}"), &note));
         }
         if let Some(ceilings) = ceilings {
-            rows.push(row("  word majority", format!("{:.5}", ceilings.word_majority), "each word's commonest label alone"));
+            rows.push(row(
+                "  word majority",
+                format!("{:.5}", ceilings.word_majority),
+                "each word's commonest label alone",
+            ));
             let with = if positions { "with" } else { "without" };
             let note = format!("no model {with} positions gets more right");
             rows.push(row("  ceiling", format!("{:.5}", ceilings.best(positions)), &note));
