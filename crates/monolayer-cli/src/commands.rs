@@ -10,6 +10,7 @@ mod hardmax;
 mod inspect;
 mod memorize;
 mod predict;
+mod train;
 mod verify;
 
 use std::str::FromStr;
@@ -61,6 +62,7 @@ enum Command {
     Explain(explain::Args),
     Hardmax(hardmax::Args),
     Claims(claims::Args),
+    Train(Box<train::Args>),
     Demo(demo::Args),
     Bench(bench::Args),
     /// Print completions for a shell
@@ -102,6 +104,7 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
         Command::Explain(args) => explain::run(args, &cli.shared),
         Command::Hardmax(args) => hardmax::run(args, &cli.shared),
         Command::Claims(args) => claims::run(args, &cli.shared),
+        Command::Train(args) => train::run(args, &cli.shared),
         Command::Demo(args) => demo::run(args),
         Command::Bench(args) => bench::run(args, &cli.shared),
         Command::Completions { shell } => {
