@@ -1,0 +1,4 @@
+//! The lab of monolayer: the statements of the paper as runs, figures, the experiments, and the report page. No printing
+//! here.
+
+pub mod plot;
