@@ -5,6 +5,7 @@ mod context;
 mod data;
 mod demo;
 mod explain;
+mod hardmax;
 mod inspect;
 mod memorize;
 mod predict;
@@ -57,6 +58,7 @@ enum Command {
     Predict(predict::Args),
     Inspect(inspect::Args),
     Explain(explain::Args),
+    Hardmax(hardmax::Args),
     Demo(demo::Args),
     Bench(bench::Args),
     /// Print completions for a shell
@@ -96,6 +98,7 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
         Command::Predict(args) => predict::run(args, &cli.shared),
         Command::Inspect(args) => inspect::run(args, &cli.shared),
         Command::Explain(args) => explain::run(args, &cli.shared),
+        Command::Hardmax(args) => hardmax::run(args, &cli.shared),
         Command::Demo(args) => demo::run(args),
         Command::Bench(args) => bench::run(args, &cli.shared),
         Command::Completions { shell } => {

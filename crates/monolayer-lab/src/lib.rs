@@ -1,4 +1,6 @@
 //! The lab of monolayer: the statements of the paper as runs, figures, the experiments, and the report page. No printing
 //! here.
 
+pub mod claims;
 pub mod plot;
+pub mod report;

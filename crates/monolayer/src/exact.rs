@@ -228,7 +228,7 @@ fn combine(weights: &[RBig], token: &[Affine], bias: &RBig) -> Affine {
 }
 
 /// A ball around a rational number.
-fn ball(x: &RBig, bits: usize) -> Ball {
+pub(crate) fn ball(x: &RBig, bits: usize) -> Ball {
     let integer = |n: &UBig| {
         let limb = |limb: &[u8]| limb.iter().rev().fold(0.0, |sum, &b| sum * 256.0 + f64::from(b));
         let digit = Ball::new(f64::from(1_u32 << 24), bits);

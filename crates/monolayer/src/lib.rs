@@ -24,6 +24,7 @@ pub mod exact_file;
 pub mod explain;
 pub mod feed_forward;
 pub mod forward;
+pub mod hardmax;
 pub mod kernels;
 pub mod lemmas;
 pub mod matrix;
