@@ -9,6 +9,7 @@ mod hardmax;
 mod inspect;
 mod memorize;
 mod predict;
+mod report;
 mod verify;
 
 use std::str::FromStr;
@@ -59,6 +60,7 @@ enum Command {
     Inspect(inspect::Args),
     Explain(explain::Args),
     Hardmax(hardmax::Args),
+    Report(report::Args),
     Demo(demo::Args),
     Bench(bench::Args),
     /// Print completions for a shell
@@ -99,6 +101,7 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
         Command::Inspect(args) => inspect::run(args, &cli.shared),
         Command::Explain(args) => explain::run(args, &cli.shared),
         Command::Hardmax(args) => hardmax::run(args, &cli.shared),
+        Command::Report(args) => report::run(args, &cli.shared),
         Command::Demo(args) => demo::run(args),
         Command::Bench(args) => bench::run(args, &cli.shared),
         Command::Completions { shell } => {

@@ -2,5 +2,6 @@
 //! here.
 
 pub mod claims;
+pub mod example;
 pub mod plot;
 pub mod report;
