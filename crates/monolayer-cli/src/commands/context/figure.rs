@@ -69,9 +69,11 @@ const RIGHT: f64 = 36.0;
 const TOP: f64 = 132.0;
 const STEP: f64 = 62.0;
 
-/// Writes the picture.
+/// Writes the picture beside its place, and then there: it is whole or not there.
 pub fn write(file: &Path, rows: &[Row]) -> std::io::Result<()> {
-    std::fs::write(file, svg(rows))
+    let part = file.with_extension("svg.part");
+    std::fs::write(&part, svg(rows))?;
+    std::fs::rename(part, file)
 }
 
 /// The bits that a number needs to hold a gap.
