@@ -52,12 +52,14 @@ fn initial<R: Real>(model: &Model<f32>, layer_norm: bool) -> (Architecture, Para
     (architecture, Parameters { embedding: wide(&parameters.embedding), dense })
 }
 
-/// The losses of all steps; `dense` brings all embedding rows up to date after each.
+/// The losses of all steps; `dense` updates all embedding rows at each.
 fn losses<R: Real>(case: &Path, training: &Value, dense: bool) -> Vec<f64> {
     let AnyModel::F32(model) = AnyModel::open(case).unwrap() else { panic!("the fixtures are in f32") };
     let options = &training["options"];
     let (architecture, parameters) = initial::<R>(&model, options["layer_norm"].as_bool().unwrap());
-    let mut engine = Engine::from_parameters(architecture, optimizer(options), options["clip"].as_f64(), parameters);
+    let clip = options["clip"].as_f64();
+    let engine = Engine::from_parameters(architecture, optimizer(options), clip, parameters);
+    let mut engine = engine.with_dense_embedding(dense);
     let data = Dataset::open(fixtures().join("data.conll").to_str().unwrap()).unwrap();
     let (DataTokens::Words { ids, .. }, Labels::Classes { ids: labels, .. }) = (&data.tokens, &data.labels) else {
         panic!("words with classes")
@@ -71,11 +73,7 @@ fn losses<R: Real>(case: &Path, training: &Value, dense: bool) -> Vec<f64> {
             offsets.push(words.len());
         }
         let (tokens, targets) = (Tokens::Words(&words), Targets::Labels(&targets));
-        let loss = engine.step(&Batch { offsets: &offsets, tokens, targets }, rate).unwrap().loss;
-        if dense {
-            engine.catch_up();
-        }
-        loss
+        engine.step(&Batch { offsets: &offsets, tokens, targets }, rate).unwrap().loss
     };
     training["batches"].as_array().unwrap().iter().zip(numbers(&training["rates"])).map(step).collect()
 }
