@@ -11,6 +11,7 @@ mod inspect;
 mod memorize;
 mod predict;
 mod train;
+mod report;
 mod verify;
 
 use std::str::FromStr;
@@ -63,6 +64,7 @@ enum Command {
     Hardmax(hardmax::Args),
     Claims(claims::Args),
     Train(Box<train::Args>),
+    Report(report::Args),
     Demo(demo::Args),
     Bench(bench::Args),
     /// Print completions for a shell
@@ -105,6 +107,7 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
         Command::Hardmax(args) => hardmax::run(args, &cli.shared),
         Command::Claims(args) => claims::run(args, &cli.shared),
         Command::Train(args) => train::run(args, &cli.shared),
+        Command::Report(args) => report::run(args, &cli.shared),
         Command::Demo(args) => demo::run(args),
         Command::Bench(args) => bench::run(args, &cli.shared),
         Command::Completions { shell } => {
