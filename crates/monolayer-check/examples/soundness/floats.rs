@@ -143,6 +143,12 @@ impl<F: Float> Program<'_, F> {
 
     /// The labels of all tokens of a sequence.
     pub fn labels(&mut self, model: &Model, ids: &[u32]) -> Vec<usize> {
+        let arg_max = |s: Vec<F>| (1..s.len()).fold(0, |best, label| if s[label] > s[best] { label } else { best });
+        self.scores(model, ids).into_iter().map(arg_max).collect()
+    }
+
+    /// The scores of all tokens of a sequence.
+    pub fn scores(&mut self, model: &Model, ids: &[u32]) -> Vec<Vec<F>> {
         let d = model.d;
         let embedding = &model.embedding.as_ref().expect("words").weight;
         let mut tokens: Vec<Vec<F>> = ids
@@ -171,12 +177,6 @@ impl<F: Float> Program<'_, F> {
         let score = |program: &mut Self, l: usize, t: &[F]| {
             program.row(&head.weight[l * d..(l + 1) * d], t, vec![F::of(head.bias[l])])
         };
-        tokens
-            .iter()
-            .map(|t| {
-                let scores: Vec<F> = (0..head.bias.len()).map(|l| score(self, l, t)).collect();
-                (1..scores.len()).fold(0, |best, l| if scores[l] > scores[best] { l } else { best })
-            })
-            .collect()
+        tokens.iter().map(|t| (0..head.bias.len()).map(|l| score(self, l, t)).collect()).collect()
     }
 }
