@@ -4,6 +4,9 @@
 
 #[path = "../examples/soundness/exact.rs"]
 mod exact;
+#[allow(dead_code)]
+#[path = "../examples/soundness/floats.rs"]
+mod floats;
 #[path = "../examples/soundness/models.rs"]
 mod models;
 #[path = "../examples/soundness/random.rs"]
