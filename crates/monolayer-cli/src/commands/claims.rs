@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use monolayer::{Dataset, Error};
-use monolayer_lab::claims::{Claim, Context, Outcome as Found, Verdict, all};
+use monolayer_lab::claims::{Claim, Context, Finding, Outcome as Found, Verdict, all};
 use serde_json::json;
 
 use super::{Outcome, Shared};
@@ -70,7 +70,7 @@ fn verdict(outcome: &Found) -> String {
 }
 
 fn evidence(outcome: &Found) -> String {
-    outcome.finding.as_ref().map_or_else(ToString::to_string, |finding| finding.evidence())
+    outcome.finding.as_ref().map_or_else(ToString::to_string, Finding::evidence)
 }
 
 /// A line per claim.
