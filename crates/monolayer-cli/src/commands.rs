@@ -10,6 +10,8 @@ mod hardmax;
 mod inspect;
 mod memorize;
 mod predict;
+mod train;
+mod report;
 mod verify;
 
 use std::str::FromStr;
@@ -61,6 +63,8 @@ enum Command {
     Explain(explain::Args),
     Hardmax(hardmax::Args),
     Claims(claims::Args),
+    Train(Box<train::Args>),
+    Report(report::Args),
     Demo(demo::Args),
     Bench(bench::Args),
     /// Print completions for a shell
@@ -102,6 +106,8 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
         Command::Explain(args) => explain::run(args, &cli.shared),
         Command::Hardmax(args) => hardmax::run(args, &cli.shared),
         Command::Claims(args) => claims::run(args, &cli.shared),
+        Command::Train(args) => train::run(args, &cli.shared),
+        Command::Report(args) => report::run(args, &cli.shared),
         Command::Demo(args) => demo::run(args),
         Command::Bench(args) => bench::run(args, &cli.shared),
         Command::Completions { shell } => {

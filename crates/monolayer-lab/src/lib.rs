@@ -1,4 +1,8 @@
-//! The lab of monolayer: the statements of the paper as runs. No printing here.
+//! The lab of monolayer: the statements of the paper as runs, figures, the experiments, and the report page. No printing
+//! here.
 
 pub mod claims;
 pub mod printed_units;
+pub mod example;
+pub mod plot;
+pub mod report;
