@@ -120,7 +120,8 @@ impl<'a, R: Real> Run<'a, R> {
             Source::Data(data) => data.hash.clone(),
             Source::Function(function) => format!("{} at length {}", function.text, function.length),
         };
-        let mut engine = Engine::new(architecture, options.optimizer(), options.clip, options.seed);
+        let mut engine = Engine::new(architecture, options.optimizer(), options.clip, options.seed)
+            .with_dense_embedding(options.dense_embedding);
         let mut progress = Progress::new(options.clone(), data);
         if resume {
             let found = Progress::read(job.out)?;
@@ -204,9 +205,6 @@ impl<'a, R: Real> Run<'a, R> {
                 Ok(step) => step,
                 Err(diverged) => return End::Diverged(diverged),
             };
-            if options.dense_embedding {
-                self.engine.catch_up();
-            }
             let progress = &mut self.progress;
             progress.steps = self.engine.steps();
             progress.step += 1;

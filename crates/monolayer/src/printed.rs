@@ -128,7 +128,7 @@ pub fn equation_47() -> Result<Unscaled> {
             }
         }
     }
-    let (tokens, power) = best.ok_or_else(|| Error::request("no three numbers", "there are some"))?;
+    let (tokens, power) = best.expect("there are 56 triples");
     unscaled(tokens, power)
 }
 

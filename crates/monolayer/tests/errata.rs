@@ -303,6 +303,7 @@ fn corollary_2_smallest_separation_undone() {
 fn equations_42_and_47_do_not_scale() {
     let found = equation_47().unwrap();
     assert!(found.log2_g < found.log2_42 && found.log2_ids < found.log2_47, "{found:?}");
-    assert!(found.log2_ids > found.log2_8 && found.power < 400, "{found:?}");
-    eprintln!("{found:?}");
+    assert!(found.log2_ids > found.log2_8, "{found:?}");
+    assert_eq!((found.tokens, found.power), ([-4, -3, 4], 433));
+    assert_eq!((found.log2_ids.ceil(), found.log2_47.floor(), found.log2_8.round()), (-6372.0, -6372.0, -7233.0));
 }

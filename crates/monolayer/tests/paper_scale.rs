@@ -77,9 +77,8 @@ fn nine_vectors_by_the_identity() {
     assert!(error.contains("bits, ") && error.contains("bytes for each number, and --max-bits is 4096"), "{error}");
 }
 
-/// Three triples of the nine vectors, evaluated with a million bits.
+/// Three triples of the nine vectors, evaluated with hundreds of thousands of bits.
 #[test]
-#[ignore = "minutes of big-float arithmetic"]
 fn nine_vectors_directly() {
     let data = toys::nine();
     let vectors = vectors(&data, "none");

@@ -16,6 +16,7 @@ use monolayer::context_map::{ContextMap, View};
 use monolayer::dataset::Tokens;
 use monolayer::embedding::Embedding;
 use monolayer::model::Words;
+use monolayer::paper_scale::weights;
 use monolayer::position::{Positions, far_steps};
 use monolayer::rank::rank;
 use monolayer::tight_scale::TightScale;
@@ -33,10 +34,9 @@ use crate::output::Progress;
 /// At the tight scale the weights are searched for; at the scale of the paper they are those of Theorem 2. The ids' distances
 /// are proved (Definition 2, in real arithmetic). Ends with 1 where two contexts share an id or may do so.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:
-  monolayer context train.conll --labels --out map
-  monolayer context train.conll --positions auto --scale paper --figure bits.svg
-  monolayer context toy.jsonl --scale certified --way direct --max-bits 100000")]
+#[command(after_help = "Example: monolayer context train.conll --labels --out map
+Example: monolayer context train.conll --scale paper --figure bits.svg
+Example: monolayer context toy.jsonl --scale certified --way direct --max-bits 100000")]
 pub struct Args {
     #[command(flatten)]
     pub map: MapArgs,
@@ -173,8 +173,10 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     let agreement = prepared.agreement(&view);
     let mut outcome = match args.scale {
         Scale::Tight => run_tight(args, shared, &prepared, &view, agreement.as_ref())?,
-        Scale::Certified => theorem::run(args, shared, &prepared, &view, agreement.as_ref(), theorem::CERTIFIED)?,
-        Scale::Paper => theorem::run(args, shared, &prepared, &view, agreement.as_ref(), theorem::PAPER)?,
+        Scale::Certified => {
+            theorem::run(args, shared, &prepared, &view, agreement.as_ref(), weights::Scale::Certified)?
+        }
+        Scale::Paper => theorem::run(args, shared, &prepared, &view, agreement.as_ref(), weights::Scale::Paper)?,
     };
     outcome.json["head_size"] = args.head_size.into();
     outcome.json["seed"] = args.map.seed.into();

@@ -168,7 +168,7 @@ impl<'a> Vocabulary<'a> {
         Self { view, tokens: tokens(view), r_max: separation.r_max_above }
     }
 
-    /// One coordinate of a token, exact before it is enclosed.
+    /// The coordinates of a token, or of 0 after the last one.
     fn coordinates(&self, i: usize) -> Vec<Interval> {
         let vectors = self.view.vectors;
         let Some(&(id, place)) = self.tokens.get(i) else {

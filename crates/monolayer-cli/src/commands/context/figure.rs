@@ -69,9 +69,11 @@ const RIGHT: f64 = 36.0;
 const TOP: f64 = 132.0;
 const STEP: f64 = 62.0;
 
-/// Writes the picture.
+/// Writes the picture beside its place, and then there: it is whole or not there.
 pub fn write(file: &Path, rows: &[Row]) -> std::io::Result<()> {
-    std::fs::write(file, svg(rows))
+    let part = file.with_extension("svg.part");
+    std::fs::write(&part, svg(rows))?;
+    std::fs::rename(part, file)
 }
 
 /// The bits that a number needs to hold a gap.
@@ -99,9 +101,11 @@ fn svg(rows: &[Row]) -> String {
         let _ = writeln!(
             out,
             "<line x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{TOP}\" y2=\"{bottom}\" stroke=\"#ddd\"/>\
-             <text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">10</text><text x=\"{:.1}\" y=\"{:.1}\" font-size=\"10\">{power}</text>",
+            at + 6.0,
             bottom + 22.0,
-            power_of_ten(power)
+            at + 7.0,
+            bottom + 16.0
         );
     }
     let marks = [(53.0, "double precision"), (8e12, "1 TB")];
@@ -125,12 +129,6 @@ fn svg(rows: &[Row]) -> String {
         one_row(&mut out, row, values(row), TOP + STEP * (i as f64 + 0.5), &x);
     }
     out + "</svg>\n"
-}
-
-/// A power of ten, its exponent raised.
-fn power_of_ten(power: i32) -> String {
-    let raised = |digit: char| "⁰¹²³⁴⁵⁶⁷⁸⁹".chars().nth(digit as usize - '0' as usize).unwrap_or(digit);
-    if power == 0 { "1".to_owned() } else { format!("10{}", power.to_string().chars().map(raised).collect::<String>()) }
 }
 
 /// The names of the series, two in a line.

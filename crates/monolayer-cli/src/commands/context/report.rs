@@ -334,6 +334,9 @@ pub fn power_of_two(log2: f64) -> String {
 pub fn bytes(n: f64) -> String {
     const UNITS: [&str; 11] = ["bytes", "kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB", "RB", "QB"];
     let unit = ((n.log10() / 3.0).floor().max(0.0) as usize).min(UNITS.len() - 1);
+    if n <= 1.0 {
+        return "1 byte".to_owned();
+    }
     let digits = if unit == 0 { 0 } else { 3 };
     format!("{:.digits$} {}", n / 1000_f64.powi(unit as i32), UNITS[unit])
 }
