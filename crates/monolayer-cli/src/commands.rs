@@ -4,6 +4,7 @@ mod bench;
 mod context;
 mod data;
 mod demo;
+mod experiment;
 mod explain;
 mod hardmax;
 mod inspect;
@@ -60,6 +61,7 @@ enum Command {
     Inspect(inspect::Args),
     Explain(explain::Args),
     Hardmax(hardmax::Args),
+    Experiment(experiment::Args),
     Report(report::Args),
     Demo(demo::Args),
     Bench(bench::Args),
@@ -101,6 +103,7 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
         Command::Inspect(args) => inspect::run(args, &cli.shared),
         Command::Explain(args) => explain::run(args, &cli.shared),
         Command::Hardmax(args) => hardmax::run(args, &cli.shared),
+        Command::Experiment(args) => experiment::run(args, &cli.shared),
         Command::Report(args) => report::run(args, &cli.shared),
         Command::Demo(args) => demo::run(args),
         Command::Bench(args) => bench::run(args, &cli.shared),

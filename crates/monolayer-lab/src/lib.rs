@@ -3,5 +3,8 @@
 
 pub mod claims;
 pub mod example;
+pub mod experiment;
+pub mod files;
+pub mod picture;
 pub mod plot;
 pub mod report;

@@ -139,6 +139,7 @@ mod tests {
             name: "share (tokens)".to_owned(),
             x: vec![1.0, 2.0],
             y: vec![4.0, 8.0],
+            range: None,
             values: vec![vec![Some(0.25), None], vec![Some(0.5), Some(1.0)]],
         };
         let figure = Figure::new("h", "Heat", Axis::linear("N", "sequences"), Axis::linear("n", "tokens")).heat(heat);
