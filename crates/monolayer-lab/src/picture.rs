@@ -5,7 +5,7 @@ use monolayer::kernels::Real;
 use monolayer::{Dataset, Error, Model, Result};
 
 use crate::plot::Scene;
-use crate::plot::axis::number;
+use crate::plot::axis::{number, round_values};
 use crate::plot::ink::Ink;
 use crate::plot::scene::Anchor;
 use crate::report::sample::{Projected, Reading, obstacle};
@@ -68,7 +68,7 @@ pub fn ids<R: Real>(model: &Model<R>, data: &Dataset, word: &str, place: usize) 
     };
 
     scene.line(vec![[LEFT, y(query)], [RIGHT, y(query)]], Ink::Muted, 1.2, Some([5.0, 4.0]));
-    for value in [-2.0 * query.abs(), 0.0, 2.0 * query.abs()] {
+    for value in round_values(query - 0.95 * reach, query + 0.95 * reach, 4) {
         scene.line(vec![[LEFT, y(value)], [RIGHT, y(value)]], Ink::Grid, 1.0, None);
         scene.text(LEFT - 8.0, y(value) + 4.0, 11.5, Anchor::End, Ink::Muted, number(value));
     }
@@ -80,16 +80,16 @@ pub fn ids<R: Real>(model: &Model<R>, data: &Dataset, word: &str, place: usize) 
         scene.line(points.collect(), ink(&context.label), 2.2, None);
     }
     scene.line(vec![[LEFT, line], [RIGHT, line]], Ink::Text, 1.4, None);
-    for (i, context) in contexts.iter().enumerate() {
+    // The rightmost first, so that no line runs through a text.
+    for (i, context) in contexts.iter().rev().enumerate() {
         let (at, color) = (x(context.id), ink(&context.label));
         let row = line + 44.0 + ROW * i as f64;
         scene.line(vec![[at, y(query)], [at, line]], color, 1.4, Some([2.0, 3.0]));
-        scene.line(vec![[at, line], [at, row - 12.0]], Ink::Grid, 1.2, None);
+        scene.line(vec![[at, line], [at, row - 4.0], [at + 8.0, row - 4.0]], Ink::Grid, 1.2, None);
         scene.disc([at, y(query)], 4.5, color, false);
         scene.disc([at, line], 6.5, color, false);
         let text = format!("{}  {}", context.sentence, context.label);
-        let anchor = if at > f64::midpoint(LEFT, RIGHT) { Anchor::End } else { Anchor::Start };
-        scene.text(at + if anchor == Anchor::End { 4.0 } else { -4.0 }, row, 13.0, anchor, color_of_text(color), text);
+        scene.text(at + 13.0, row, 13.0, Anchor::Start, color_of_text(color), text);
     }
     scene.text(RIGHT, line + 20.0, 12.5, Anchor::End, Ink::Muted, "context id g(y) (units of projection)");
     Ok(scene)

@@ -27,9 +27,9 @@ use crate::plot::{Axis, Figure, Point};
 /// What is varied: the parameter, what it is, its unit.
 const AXES: [(&str, &str, &str); 4] = [
     ("epsilon", "smallest distance of two tokens", "length"),
-    ("vocabulary", "tokens in the vocabulary", "tokens"),
-    ("length", "tokens in a sequence", "tokens"),
-    ("dimension", "dimension of tokens", "coordinates"),
+    ("vocabulary", "size of the vocabulary", "tokens"),
+    ("length", "length of sequences", "tokens"),
+    ("dimension", "dimension", "coordinates"),
 ];
 /// Where the others stand meanwhile.
 const CENTER: [f64; 4] = [0.25, 16.0, 6.0, 4.0];
@@ -110,7 +110,7 @@ impl Experiment for Separation {
         let figure = |(name, label, unit): (&str, &str, &str)| {
             let own = points.with("varied", name);
             let axis = Axis::log("bits of the gap", "−log2 of the smallest distance");
-            Figure::new(name, format!("Bits of the gap against {label}"), Axis::log(label, unit), axis)
+            Figure::new(name, format!("Bits of the gap against the {label}"), Axis::log(label, unit), axis)
                 .line("theorem (8)", own.curve(name, "bits_theorem"))
                 .line("certified scale", own.curve(name, "bits_certified"))
                 .line("tight scale, searched and certified", own.curve(name, "bits_tight"))

@@ -119,7 +119,7 @@ impl Scale {
 }
 
 /// About `count` multiples of 1, 2 or 5 times a power of ten.
-fn round_values(low: f64, high: f64, count: usize) -> Vec<f64> {
+pub(crate) fn round_values(low: f64, high: f64, count: usize) -> Vec<f64> {
     let rough = (high - low) / count as f64;
     let decade = 10_f64.powf(rough.log10().floor());
     let step = [1.0, 2.0, 5.0, 10.0].map(|m| m * decade).into_iter().find(|&s| s >= rough * 0.999).unwrap_or(decade);
