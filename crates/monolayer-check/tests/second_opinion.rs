@@ -8,6 +8,8 @@ mod exact;
 mod models;
 #[path = "../examples/soundness/random.rs"]
 mod random;
+#[path = "../examples/soundness/trained.rs"]
+mod trained;
 
 use std::fs;
 use std::path::Path;

@@ -7,4 +7,5 @@ pub mod experiment;
 pub mod files;
 pub mod picture;
 pub mod plot;
+pub mod printed_units;
 pub mod report;

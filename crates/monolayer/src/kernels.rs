@@ -32,6 +32,10 @@ pub trait Real:
     const ONE: Self;
     /// Half the distance from 1 to the next number.
     const UNIT_ROUNDOFF: Self;
+    /// The smallest positive normal number.
+    const SMALLEST: Self;
+    /// Minus infinity.
+    const NEG_INFINITY: Self;
     /// `"f32"` or `"f64"`, as in a model's config.
     const NAME: &'static str;
     /// The nearest machine float.
@@ -50,6 +54,9 @@ pub trait Real:
     /// e^x for x <= 0, within 2 ulp; results below the smallest normal number are 0.
     #[must_use]
     fn exp_nonpositive(self) -> Self;
+    /// The square root.
+    #[must_use]
+    fn square_root(self) -> Self;
 }
 
 /// 1 / j!.
@@ -72,6 +79,8 @@ macro_rules! real {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
             const UNIT_ROUNDOFF: Self = $float::EPSILON / 2.0;
+            const SMALLEST: Self = $float::MIN_POSITIVE;
+            const NEG_INFINITY: Self = $float::NEG_INFINITY;
             const NAME: &'static str = $name;
 
             fn from_f64(x: f64) -> Self {
@@ -86,6 +95,10 @@ macro_rules! real {
             }
             fn finite(self) -> bool {
                 self.is_finite()
+            }
+            #[inline(always)]
+            fn square_root(self) -> Self {
+                self.sqrt()
             }
             fn from_bytes(bytes: &[u8]) -> Vec<Self> {
                 let (numbers, _) = bytes.as_chunks();
@@ -127,7 +140,7 @@ pub fn product<R: Real>(a: &[R], b: &[R], k: usize, out: &mut [R], add: bool, pa
 
 /// `out = a b` or `out += a b`, `a` being `m x k` and `b` being `k x n`, both with (row, column) strides, `out` row-major.
 #[allow(unsafe_code, clippy::too_many_arguments)]
-pub(crate) fn product_strided<R: Real>(
+pub fn product_strided<R: Real>(
     m: usize,
     n: usize,
     k: usize,

@@ -9,6 +9,7 @@ mod floats;
 mod models;
 mod random;
 mod run;
+mod trained;
 
 use monolayer_check::Precision;
 

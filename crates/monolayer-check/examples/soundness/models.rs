@@ -1,4 +1,4 @@
-//! Random small datasets, and models of them: compiled (token by token, in plateaus), random, nudged.
+//! Random small datasets, and models of them: compiled (token by token, in plateaus), trained, random, nudged.
 
 use std::collections::HashMap;
 
@@ -6,6 +6,7 @@ use monolayer_check::dataset::{Alphabet, Dataset, Labels};
 use monolayer_check::model::{Attention, Dtype, Embedding, FeedForward, Head, Layer, Model};
 
 use crate::random::Random;
+use crate::trained::trained;
 
 pub struct Case {
     pub kind: &'static str,
@@ -53,10 +54,11 @@ pub fn case(random: &mut Random) -> Case {
     let (words, labels) = (2 + random.below(4), 2 + random.below(3));
     let mut dataset = dataset(random, words, labels);
     let dtype = if random.once_in(2) { Dtype::F32 } else { Dtype::F64 };
-    let (kind, mut model) = match random.below(4) {
+    let (kind, mut model) = match random.below(5) {
         0 => ("random", random_model(random, words, labels, dtype, false)),
         1 => ("random deep", random_model(random, words, labels, dtype, true)),
         2 => ("compiled", compiled(random, &dataset, words, labels, dtype)),
+        3 => ("trained", trained(random, &dataset, words, labels, dtype)),
         _ => ("gated", gated(random, &dataset, words, labels, dtype)),
     };
     if kind.starts_with("random") {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use monolayer::memorize::Memorizer;
 use monolayer::{AnyModel, Error, with_model};
+use monolayer_lab::claims::{self, Context, Verdict};
 use monolayer_lab::report::{self, Data};
 use monolayer_lab::{example, files, picture};
 use serde_json::json;
@@ -64,6 +65,8 @@ pub fn run(args: &Args) -> Result<Outcome> {
         with_model!(&compiled.model, m => draw(path, &picture::ids(m, &data, "May", 0)?))?;
     }
 
+    let claims = Claims::run()?;
+
     let verified = report.verdict == monolayer_check::Verdict::Verified;
     let json = json!({
         "memorize": memorize::report(&data, &compiled, 0.0),
@@ -71,6 +74,7 @@ pub fn run(args: &Args) -> Result<Outcome> {
         "right_without_attention": without_attention,
         "verify": report.json(),
         "verify_broken": refuted.json(),
+        "claims": claims.json(),
         "page": page,
         "picture": args.picture,
     });
@@ -81,6 +85,7 @@ pub fn run(args: &Args) -> Result<Outcome> {
          Check, by a program that shares no code with the compiler: {}; {} tokens verified in {}, rounding included; {} \
          contradict themselves.\n\n\
          Break it, the sign of one weight: {}.{}\n\n\
+         The paper's statements, run: {}. monolayer claims lists them.\n\n\
          Look at it: open {} in a browser, and point at words.\n\n\
          next: monolayer memorize YOUR.conll --out model\n",
         count(data.tokens()),
@@ -98,9 +103,41 @@ pub fn run(args: &Args) -> Result<Outcome> {
             c.text,
             c.what
         )),
+        claims.text(),
         page.display(),
     );
-    Ok(Outcome::decided(json, text, verified && refuted.verdict == monolayer_check::Verdict::Refuted))
+    let holds = verified && refuted.verdict == monolayer_check::Verdict::Refuted && claims.disagree == 0;
+    Ok(Outcome::decided(json, text, holds))
+}
+
+/// The statements of the paper, in numbers.
+struct Claims {
+    /// How many have each verdict.
+    counts: [(Verdict, usize); 3],
+    /// How many have another one than documented, or could not be run.
+    disagree: usize,
+}
+
+impl Claims {
+    fn run() -> Result<Self> {
+        let context = Context::new(None, false)?;
+        let found: Vec<claims::Outcome> = claims::all().map(|claim| claim.outcome(&context)).collect();
+        let count = |verdict| found.iter().filter(|outcome| outcome.verdict() == Some(verdict)).count();
+        let verdicts = [Verdict::Holds, Verdict::HoldsAfterRepair, Verdict::FalseAsPrinted];
+        let disagree = found.iter().filter(|outcome| !outcome.agrees()).count();
+        Ok(Self { counts: verdicts.map(|verdict| (verdict, count(verdict))), disagree })
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let counts = self.counts.iter().map(|(verdict, n)| (verdict.name().to_owned(), json!(n)));
+        counts.chain([("disagree".to_owned(), json!(self.disagree))]).collect::<serde_json::Map<_, _>>().into()
+    }
+
+    fn text(&self) -> String {
+        let [holds, repaired, wrong] = self.counts.map(|(_, n)| n);
+        let all = holds + repaired + wrong;
+        format!("{all} of them; {holds} hold, {repaired} hold after repair, {wrong} are false as printed")
+    }
 }
 
 /// A picture as a file of the kind that its name says.

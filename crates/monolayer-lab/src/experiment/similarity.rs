@@ -148,5 +148,5 @@ fn families(settings: &Settings, at: &At) -> Result<Dataset> {
     // The same variant twice, with other labels, would contradict itself.
     sequences.sort();
     sequences.dedup();
-    Ok(labeled(sequences, whole("labels")?, at.seed()))
+    Ok(labeled(&sequences, whole("labels")?, at.seed()))
 }

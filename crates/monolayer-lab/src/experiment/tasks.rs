@@ -17,8 +17,9 @@ pub fn random(seed: u64, purpose: u64) -> ChaCha8Rng {
 /// `count` sequences of `length` words out of `vocabulary`, each token with one of `labels` labels, all at random.
 pub fn random_labels(count: usize, length: usize, vocabulary: usize, labels: usize, seed: u64) -> Dataset {
     let mut rng = random(seed, 1);
-    let sequences = (0..count).map(|_| (0..length).map(|_| rng.random_range(0..vocabulary)).collect()).collect();
-    labeled(sequences, labels, seed)
+    let sequences: Vec<Vec<usize>> =
+        (0..count).map(|_| (0..length).map(|_| rng.random_range(0..vocabulary)).collect()).collect();
+    labeled(&sequences, labels, seed)
 }
 
 /// The same with no two sequences equal: fewer where there are not so many.
@@ -33,14 +34,14 @@ pub fn distinct(count: usize, length: usize, vocabulary: usize, labels: usize, s
             sequences.push(sequence);
         }
     }
-    labeled(sequences, labels, seed)
+    labeled(&sequences, labels, seed)
 }
 
 /// Sequences of words, by number, with random labels.
-pub fn labeled(sequences: Vec<Vec<usize>>, labels: usize, seed: u64) -> Dataset {
+pub fn labeled(sequences: &[Vec<usize>], labels: usize, seed: u64) -> Dataset {
     let mut rng = random(seed, 2);
     let classes = sequences.iter().map(|s| s.iter().map(|_| rng.random_range(0..labels)).collect()).collect();
-    dataset(&sequences, classes)
+    dataset(sequences, classes)
 }
 
 /// Sequences of words with labels, both by number.

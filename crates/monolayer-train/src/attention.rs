@@ -1,0 +1,233 @@
+//! Eq. 2 and its gradient on one sequence and one head, sixteen queries at a time.
+//!
+//! With scores s_ij = q_i . k_j, weights p_ij = e^{s_ij} / sum_j e^{s_ij} and output g_i = sum_j p_ij v_j, the gradient is
+//!
+//! ds_ij = p_ij dg_i . (v_j - g_i),  dq_i = sum_j ds_ij k_j,  dk_j = sum_i ds_ij q_i,  dv_j = sum_i p_ij dg_i.
+//!
+//! Weights are computed again on the way back, so memory grows with the tokens and not with their square.
+
+// Only what is inlined into `vectorized` is compiled for wider vector units.
+#![allow(clippy::inline_always, clippy::needless_range_loop)]
+
+use monolayer::kernels::Real;
+
+/// Queries handled at once.
+pub const LANES: usize = 16;
+
+type Lanes<R> = [R; LANES];
+
+/// One head's view of a sequence: component c of token t stands at `[c * stride + t]`.
+#[derive(Clone, Copy)]
+pub struct Sequence<'a, R> {
+    pub q: &'a [R],
+    pub k: &'a [R],
+    pub v: &'a [R],
+    pub stride: usize,
+    pub n: usize,
+    pub size: usize,
+    pub causal: bool,
+}
+
+/// Buffers of a thread.
+#[derive(Debug, Default)]
+pub struct Scratch<R> {
+    scores: Vec<Lanes<R>>,
+    q: Vec<Lanes<R>>,
+    g: Vec<Lanes<R>>,
+    dg: Vec<Lanes<R>>,
+    dq: Vec<Lanes<R>>,
+}
+
+/// What the way back needs of each query: its largest score and the sum of e^(score - largest).
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Softmax<R> {
+    pub top: R,
+    pub total: R,
+}
+
+/// Lanes from `row[first..]`, zeros beyond its end.
+#[inline(always)]
+fn load<R: Real>(row: &[R], first: usize) -> Lanes<R> {
+    let mut lanes = [R::ZERO; LANES];
+    let row = &row[first..];
+    if row.len() >= LANES {
+        lanes.copy_from_slice(&row[..LANES]);
+    } else {
+        lanes[..row.len()].copy_from_slice(row);
+    }
+    lanes
+}
+
+/// e^(score - top).
+#[inline(always)]
+fn exponentials<R: Real>(mut scores: Lanes<R>, top: &Lanes<R>) -> Lanes<R> {
+    for l in 0..LANES {
+        scores[l] = (scores[l] - top[l]).exp_nonpositive();
+    }
+    scores
+}
+
+/// The sum over the lanes, halves first.
+#[inline(always)]
+fn total<R: Real>(mut lanes: Lanes<R>) -> R {
+    let mut width = LANES / 2;
+    while width > 0 {
+        for l in 0..width {
+            lanes[l] += lanes[l + width];
+        }
+        width /= 2;
+    }
+    lanes[0]
+}
+
+impl<'a, R: Real> Sequence<'a, R> {
+    #[inline(always)]
+    fn component(&self, rows: &'a [R], c: usize) -> &'a [R] {
+        &rows[c * self.stride..c * self.stride + self.n]
+    }
+
+    /// Keys that some query of a block sees.
+    #[inline(always)]
+    fn visible(&self, first: usize) -> usize {
+        if self.causal { self.n.min(first + LANES) } else { self.n }
+    }
+
+    /// Scores of key `j` with the queries from `first` on.
+    #[inline(always)]
+    fn scores(&self, q: &[Lanes<R>], first: usize, j: usize) -> Lanes<R> {
+        let mut scores = [R::ZERO; LANES];
+        for (c, q) in q.iter().enumerate() {
+            let k = self.component(self.k, c)[j];
+            for l in 0..LANES {
+                scores[l] += q[l] * k;
+            }
+        }
+        if self.causal {
+            for l in 0..LANES {
+                if j > first + l {
+                    scores[l] = R::NEG_INFINITY;
+                }
+            }
+        }
+        scores
+    }
+
+    /// The mixtures g, row t of `mixed` (of `width` numbers, of which this head's are the first), and what the way back needs.
+    #[inline(always)]
+    pub fn forward(&self, scratch: &mut Scratch<R>, mixed: &mut [R], width: usize, softmax: &mut [Softmax<R>]) {
+        let Scratch { scores, q, g, .. } = scratch;
+        scores.resize(scores.len().max(self.n), [R::ZERO; LANES]);
+        for first in (0..self.n).step_by(LANES) {
+            q.clear();
+            q.extend((0..self.size).map(
+                #[inline(always)]
+                |c| load(self.component(self.q, c), first),
+            ));
+            g.clear();
+            g.resize(self.size, [R::ZERO; LANES]);
+            let visible = self.visible(first);
+            let mut top = [R::NEG_INFINITY; LANES];
+            for (j, kept) in scores[..visible].iter_mut().enumerate() {
+                let scores = self.scores(q, first, j);
+                for l in 0..LANES {
+                    top[l] = top[l].larger(scores[l]);
+                }
+                *kept = scores;
+            }
+            let mut sum = [R::ZERO; LANES];
+            for (j, &scores) in scores[..visible].iter().enumerate() {
+                let weights = exponentials(scores, &top);
+                for l in 0..LANES {
+                    sum[l] += weights[l];
+                }
+                for (c, g) in g.iter_mut().enumerate() {
+                    let v = self.component(self.v, c)[j];
+                    for l in 0..LANES {
+                        g[l] += weights[l] * v;
+                    }
+                }
+            }
+            for l in 0..LANES.min(self.n - first) {
+                softmax[first + l] = Softmax { top: top[l], total: sum[l] };
+                for c in 0..self.size {
+                    mixed[(first + l) * width + c] = g[c][l] / sum[l];
+                }
+            }
+        }
+    }
+
+    /// Adds the gradients of keys and values to `dk` and `dv`, and sets those of queries: the same layout as `q`, `k` and `v`.
+    /// With tied values `dv` is `None` and their gradients join the keys'.
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments)]
+    pub fn backward(
+        &self,
+        scratch: &mut Scratch<R>,
+        (mixed, d_mixed, width): (&[R], &[R], usize),
+        softmax: &[Softmax<R>],
+        dq: &mut [R],
+        dk: &mut [R],
+        mut dv: Option<&mut [R]>,
+    ) {
+        let Scratch { q, g, dg, dq: dq_lanes, .. } = scratch;
+        for first in (0..self.n).step_by(LANES) {
+            let lanes = LANES.min(self.n - first);
+            for list in [&mut *q, g, dg, dq_lanes] {
+                list.clear();
+                list.resize(self.size, [R::ZERO; LANES]);
+            }
+            let (mut top, mut scale, mut along) = ([R::ZERO; LANES], [R::ZERO; LANES], [R::ZERO; LANES]);
+            for c in 0..self.size {
+                q[c] = load(self.component(self.q, c), first);
+                for l in 0..lanes {
+                    g[c][l] = mixed[(first + l) * width + c];
+                    dg[c][l] = d_mixed[(first + l) * width + c];
+                }
+                for l in 0..LANES {
+                    along[l] += dg[c][l] * g[c][l];
+                }
+            }
+            for l in 0..lanes {
+                (top[l], scale[l]) = (softmax[first + l].top, R::ONE / softmax[first + l].total);
+            }
+            for j in 0..self.visible(first) {
+                let mut p = exponentials(self.scores(q, first, j), &top);
+                let mut ds = [R::ZERO; LANES];
+                for l in 0..LANES {
+                    p[l] = p[l] * scale[l];
+                }
+                for (c, dg) in dg.iter().enumerate() {
+                    let v = self.component(self.v, c)[j];
+                    for l in 0..LANES {
+                        ds[l] += dg[l] * v;
+                    }
+                }
+                for l in 0..LANES {
+                    ds[l] = p[l] * (ds[l] - along[l]);
+                }
+                for (c, ((dq, q), dg)) in dq_lanes.iter_mut().zip(&*q).zip(&*dg).enumerate() {
+                    let k = self.component(self.k, c)[j];
+                    let (mut key, mut value) = ([R::ZERO; LANES], [R::ZERO; LANES]);
+                    for l in 0..LANES {
+                        dq[l] += ds[l] * k;
+                        key[l] = ds[l] * q[l];
+                        value[l] = p[l] * dg[l];
+                    }
+                    let at = c * self.stride + j;
+                    if let Some(dv) = &mut dv {
+                        dk[at] += total(key);
+                        dv[at] += total(value);
+                    } else {
+                        for l in 0..LANES {
+                            key[l] += value[l];
+                        }
+                        dk[at] += total(key);
+                    }
+                }
+            }
+            for c in 0..self.size {
+                dq[c * self.stride + first..][..lanes].copy_from_slice(&dq_lanes[c][..lanes]);
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The losses and their gradients: cross-entropy of a linear head's scores, squared error of output vectors.
+
+use monolayer::kernels::Real;
+
+/// Below this size a gradient counts as 0: it changes nothing, and products with it would be subnormal and slow.
+pub fn negligible<R: Real>() -> R {
+    R::SMALLEST.square_root() * R::from_f64(1e2)
+}
+
+/// What came of some tokens.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Sum {
+    /// The sum of the tokens' losses.
+    pub loss: f64,
+    /// Tokens with the right label (0 for vectors).
+    pub right: usize,
+}
+
+/// The first largest score.
+pub fn arg_max<R: Real>(scores: &[R]) -> usize {
+    (1..scores.len()).fold(0, |best, i| if scores[i] > scores[best] { i } else { best })
+}
+
+/// Cross-entropy -log softmax(scores)[label], summed over tokens. Scores become their gradients, times `scale`.
+pub fn cross_entropy<R: Real>(scores: &mut [R], classes: usize, labels: &[u32], scale: R) -> Sum {
+    let mut sum = Sum::default();
+    let least = negligible::<R>();
+    for (row, &label) in scores.chunks_exact_mut(classes).zip(labels) {
+        let label = label as usize;
+        let best = arg_max(row);
+        sum.right += usize::from(best == label);
+        let (top, own) = (row[best], row[label]);
+        let mut total = R::ZERO;
+        for x in row.iter_mut() {
+            *x = (*x - top).exp_nonpositive();
+            total += *x;
+        }
+        sum.loss += total.to_f64().ln() + (top - own).to_f64();
+        let share = scale / total;
+        for x in row.iter_mut() {
+            *x = *x * share;
+        }
+        row[label] = row[label] - scale;
+        for x in row {
+            *x = if *x < least && *x > R::ZERO - least { R::ZERO } else { *x };
+        }
+    }
+    sum
+}
+
+/// Squared error, averaged over the d coordinates and summed over tokens. Outputs become their gradients, times `scale`.
+pub fn squared_error<R: Real>(outputs: &mut [R], d: usize, targets: &[R], scale: R) -> Sum {
+    let slope = scale * R::from_f64(2.0 / d as f64);
+    let mut loss = 0.0;
+    for (x, &y) in outputs.iter_mut().zip(targets) {
+        let error = *x - y;
+        loss += error.to_f64() * error.to_f64();
+        *x = slope * error;
+    }
+    Sum { loss: loss / d as f64, right: 0 }
+}
