@@ -5,6 +5,7 @@ mod claims;
 mod context;
 mod data;
 mod demo;
+mod experiment;
 mod explain;
 mod hardmax;
 mod inspect;
@@ -64,6 +65,7 @@ enum Command {
     Hardmax(hardmax::Args),
     Claims(claims::Args),
     Train(Box<train::Args>),
+    Experiment(experiment::Args),
     Report(report::Args),
     Demo(demo::Args),
     Bench(bench::Args),
@@ -107,6 +109,7 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
         Command::Hardmax(args) => hardmax::run(args, &cli.shared),
         Command::Claims(args) => claims::run(args, &cli.shared),
         Command::Train(args) => train::run(args, &cli.shared),
+        Command::Experiment(args) => experiment::run(args, &cli.shared),
         Command::Report(args) => report::run(args, &cli.shared),
         Command::Demo(args) => demo::run(args),
         Command::Bench(args) => bench::run(args, &cli.shared),
