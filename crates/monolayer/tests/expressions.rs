@@ -144,7 +144,7 @@ fn hostile_text_neither_overflows_the_stack_nor_hangs() {
     let long = format!("x1{}", "+x1".repeat(20_000));
     assert_eq!(values(&long, 1, &[1.0]), [20_001.0]);
     let nested = format!("{}x1{}", "sum(".repeat(150), ")".repeat(150));
-    assert!(program(&nested, 1, 8).values(&[0.0; 8], &mut [0.0; 8]) == ());
+    program(&nested, 1, 8).values(&[0.0; 8], &mut [0.0; 8]);
     assert!(error("1e99999999999999999999", 1).contains("not finite"));
     assert_eq!(constant("1e-99999999999999999999"), 0.0);
     assert!(Expression::parse("mean(abs(x1 - own1) + sin(x1))", 1).unwrap().at_length(10_000_000).is_err());
