@@ -128,7 +128,7 @@ impl Experiment for Counting {
     }
 }
 
-fn count(directory: &Path, most: usize, changes: Value) -> (usize, Result<String>) {
+fn count(directory: &Path, most: usize, changes: &Value) -> (usize, Result<String>) {
     let experiment = Counting { measured: Cell::new(0), most };
     let settings = Settings::new(&experiment, false, vec![1], changes.as_object().unwrap().clone()).unwrap();
     let outcome = run(&experiment, &settings, directory, &|_, _| {});
@@ -138,18 +138,18 @@ fn count(directory: &Path, most: usize, changes: Value) -> (usize, Result<String
 #[test]
 fn an_interrupted_run_goes_on_and_loses_one_point_at_most() {
     let room = tempfile::tempdir().unwrap();
-    let (measured, outcome) = count(room.path(), 2, json!({}));
+    let (measured, outcome) = count(room.path(), 2, &json!({}));
     assert_eq!((measured, outcome.is_err()), (2, true));
     // The machine stops in the middle of a line.
     let path = room.path().join("points.jsonl");
     let whole = fs::read_to_string(&path).unwrap();
     fs::write(&path, format!("{whole}{{\"at\":{{\"x\":3.0}},\"fou")).unwrap();
-    let (measured, outcome) = count(room.path(), 99, json!({}));
+    let (measured, outcome) = count(room.path(), 99, &json!({}));
     assert_eq!((measured, outcome.unwrap().as_str()), (3, "5 points"));
     assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 5);
     let first = fs::read(room.path().join("figures/f.svg")).unwrap();
     // Once more: nothing is measured, and everything is the same.
-    let (measured, outcome) = count(room.path(), 0, json!({}));
+    let (measured, outcome) = count(room.path(), 0, &json!({}));
     assert_eq!((measured, outcome.is_ok()), (0, true));
     assert_eq!(fs::read(room.path().join("figures/f.svg")).unwrap(), first);
 }
@@ -157,21 +157,21 @@ fn an_interrupted_run_goes_on_and_loses_one_point_at_most() {
 #[test]
 fn another_run_does_not_get_the_directory() {
     let room = tempfile::tempdir().unwrap();
-    count(room.path(), 99, json!({})).1.unwrap();
-    let error = count(room.path(), 99, json!({ "points": [1, 2] })).1.unwrap_err().to_string();
+    count(room.path(), 99, &json!({})).1.unwrap();
+    let error = count(room.path(), 99, &json!({ "points": [1, 2] })).1.unwrap_err().to_string();
     assert!(error.contains("config.json") && error.contains("another run"), "{error}");
 }
 
 #[test]
 fn bad_parameters_are_named() {
     let experiment = named("capacity").unwrap();
-    let fails = |changes: Value| {
+    let fails = |changes: &Value| {
         let settings = Settings::new(experiment.as_ref(), true, vec![1], changes.as_object().unwrap().clone());
         settings.and_then(|settings| experiment.grid(&settings)).unwrap_err().to_string()
     };
-    assert!(fails(json!({ "colour": 1 })).contains("\"colour\""));
-    assert!(fails(json!({ "length": 5 })).contains("\"length\""));
-    assert!(fails(json!({ "length": ["a"] })).contains("\"length\""));
+    assert!(fails(&json!({ "colour": 1 })).contains("\"colour\""));
+    assert!(fails(&json!({ "length": 5 })).contains("\"length\""));
+    assert!(fails(&json!({ "length": ["a"] })).contains("\"length\""));
     assert!(named("nothing").err().unwrap().to_string().contains("separation"));
 }
 
