@@ -19,7 +19,7 @@ const LOOSE: f64 = 0.04;
 const UNEVEN: usize = 16;
 
 /// Enclosures for all cells and outputs together: few cells deserve more each, and many can do with less.
-const LEAST: usize = 200_000;
+const LEAST: usize = 300_000;
 const MOST: usize = 4_000_000;
 
 /// A level per cell, and what is certain about them.
@@ -65,9 +65,10 @@ pub fn levels(f: &dyn Function, grid: &Grid, p: f64, effort: usize) -> Result<Le
     let mut evaluations = outputs;
     let mut pieces = 4;
     while pieces <= UNEVEN * effort {
-        let Some(enough) = threshold(&known, budget.saturating_sub(evaluations) / (2 * pieces)) else { break };
+        let affordable = budget.saturating_sub(evaluations) / (2 * pieces);
+        let Some((enough, loose)) = thresholds(&known, affordable) else { break };
         let again = |(index, known): (usize, &mut Known)| {
-            if known.loose <= enough {
+            if known.loose <= loose {
                 return 0;
             }
             *known = look(index, pieces, enough);
@@ -79,12 +80,13 @@ pub fn levels(f: &dyn Function, grid: &Grid, p: f64, effort: usize) -> Result<Le
     join(f, cells, p, &known, evaluations)
 }
 
-/// How loose cells must be to deserve another look, if `affordable` cells can have one; `None` if that would change little.
-fn threshold(known: &[Known], affordable: usize) -> Option<f64> {
+/// How little loose is good enough, and how loose cells must be for a new look at them, if `affordable` can have one; `None`
+/// if that would change little.
+fn thresholds(known: &[Known], affordable: usize) -> Option<(f64, f64)> {
     let whole: f64 = known.iter().map(|known| known.error).sum();
     let loose: f64 = known.iter().map(|known| known.loose).sum();
     if whole.is_infinite() {
-        return Some(f64::MAX);
+        return Some((f64::MAX, f64::MAX));
     }
     if loose <= LOOSE * whole || affordable == 0 {
         return None;
@@ -92,9 +94,9 @@ fn threshold(known: &[Known], affordable: usize) -> Option<f64> {
     let enough = LOOSE * whole / known.len() as f64;
     let mut sorted: Vec<f64> = known.iter().map(|known| known.loose).filter(|loose| *loose > enough).collect();
     if sorted.len() <= affordable {
-        return Some(enough);
+        return Some((enough, enough));
     }
-    Some(*sorted.select_nth_unstable_by(affordable, |a, b| b.total_cmp(a)).1)
+    Some((enough, *sorted.select_nth_unstable_by(affordable, |a, b| b.total_cmp(a)).1))
 }
 
 /// All cells together.
