@@ -33,7 +33,7 @@ use crate::matrix::Matrix;
 use crate::model::Model;
 use crate::transformer::{Layer, Transformer};
 
-/// Edges are multiples of this.
+/// Edges are multiples of this, see [`Grid`].
 const EDGE: f64 = 1.0 / (1_u64 << 31) as f64;
 /// The narrowest ramp that is tried.
 const NARROWEST: f64 = 2.0 * EDGE;
@@ -113,14 +113,23 @@ impl Approximator {
     /// Everything but the weights.
     fn plan(&self, f: &dyn Function, parts: usize, tell: &dyn Fn(usize)) -> Result<Plan> {
         if parts == 0 || !(self.p >= 1.0 && self.p.is_finite()) {
-            return Err(Error::request(format!("a grid of {parts} parts and p = {}", self.p), "use at least 1 for both"));
+            return Err(Error::request(
+                format!("a grid of {parts} parts and p = {}", self.p),
+                "use at least 1 for both",
+            ));
         }
-        let grid = grid(f.dim(), parts);
-        let cells = self.cells(f, &grid)?;
-        let arrangement = self.arrange(&grid, &cells, tell)?;
+        let grid = Grid::uniform(f.dim(), parts);
+        self.cells(f, &grid)?;
         let levels = cells::levels(f, &grid, self.p, self.effort)?;
-        let readout = arrangement.read_out(&levels, f.dim())?;
-        let bound = Bound::new(&levels, &readout, &grid, arrangement.quantizer.ramp);
+        self.plan_levels(grid, &levels, tell)
+    }
+
+    /// Everything but the weights, for a grid with its levels.
+    fn plan_levels(&self, grid: Grid, levels: &Levels, tell: &dyn Fn(usize)) -> Result<Plan> {
+        let cells = levels.cells;
+        let arrangement = self.arrange(&grid, &cells, tell)?;
+        let readout = arrangement.read_out(levels, grid.edges.len())?;
+        let bound = Bound::new(levels, &readout, &grid, arrangement.quantizer.ramp);
         Ok(Plan { grid, cells, arrangement, readout, bound })
     }
 
@@ -166,8 +175,7 @@ impl Approximator {
         };
         // Eq. 20: keys and values key e_1, queries kappa key e_1.
         let attention = Attention::rank_one(Mask::None, &first(key), &first(layout.kappa * key), &first(value));
-        let places = (!cells.symmetric)
-            .then(|| Matrix::from_fn(f.length(), d, |place, _| 2.0 * place as f64));
+        let places = (!cells.symmetric).then(|| Matrix::from_fn(f.length(), d, |place, _| 2.0 * place as f64));
         let model = Model {
             words: None,
             positions: places,
@@ -180,7 +188,7 @@ impl Approximator {
             source: json!({
                 "command": "approximate",
                 "length": f.length(),
-                "grid": grid.edges[0].len() - 1,
+                "grid": parts(&grid),
                 "p": self.p,
                 "seed": self.seed,
                 "candidates": self.candidates,
@@ -203,10 +211,9 @@ impl Approximator {
     }
 }
 
-/// Equal parts, their edges short binary fractions.
-pub fn grid(dim: usize, parts: usize) -> Grid {
-    let edge = |c: usize| (c as f64 / parts as f64 / EDGE).round() * EDGE;
-    Grid { edges: vec![(0..=parts).map(edge).collect(); dim] }
+/// The parts of each coordinate.
+pub fn parts(grid: &Grid) -> Vec<usize> {
+    grid.edges.iter().map(|edges| edges.len() - 1).collect()
 }
 
 fn does_not_fit(cells: &Cells) -> Error {

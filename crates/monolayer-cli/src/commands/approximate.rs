@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use monolayer::approximate::{Approximation, Approximator, Needed, Reached, Tried};
+use monolayer::approximate::{Approximation, Approximator, Needed, Reached, Tried, parts};
 use monolayer::arithmetic::Interval;
 use monolayer::distance::{Measured, distance};
 use monolayer::expression::{Domain, Expression, Program, zoo};
@@ -46,6 +46,9 @@ pub struct Args {
     /// The bound on d_p to meet, with the smallest grid that does
     #[arg(long, value_name = "E")]
     epsilon: Option<f64>,
+    /// Equal parts for --epsilon, too, instead of parts adapted to the function
+    #[arg(long)]
+    uniform: bool,
     /// The exponent p of d_p
     #[arg(long, default_value_t = 2.0)]
     p: f64,
@@ -111,10 +114,18 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
             let progress = Progress::new(shared, "codes", args.candidates);
             approximator.compile(&program, grid, &|tried| progress.add(tried))?
         }
-        (None, epsilon) => match approximator.reach(&program, epsilon.unwrap_or(0.1), &|tried| said(shared, tried))? {
-            Reached::Met(approximation) => *approximation,
-            Reached::Short { tried, needed } => return Err(short(args, &tried, needed.as_ref()).into()),
-        },
+        (None, epsilon) => {
+            let (epsilon, tell) = (epsilon.unwrap_or_default(), |tried: &Tried| said(shared, tried));
+            let reached = if args.uniform {
+                approximator.reach_uniform(&program, epsilon, &tell)?
+            } else {
+                approximator.reach(&program, epsilon, &tell)?
+            };
+            match reached {
+                Reached::Met(approximation) => *approximation,
+                Reached::Short { tried, needed } => return Err(short(args, &tried, needed.as_ref()).into()),
+            }
+        }
     };
     let measured = measure(args, &program, &approximation);
     let text = expression.text();
@@ -157,7 +168,8 @@ fn undefined(program: &Program) -> Result<Option<Outcome>> {
         Domain::Undecided { place, what } => {
             let range = |x: &Interval| format!("{:.6}..{:.6}", x.lo(), x.hi());
             let place = tokens(&place.iter().map(range).collect::<Vec<_>>());
-            let error = format!("it could not be decided whether the function is defined: {what}, near the tokens {place}");
+            let error =
+                format!("it could not be decided whether the function is defined: {what}, near the tokens {place}");
             let text = format!("{error}\n");
             Ok(Some(Outcome { json: json!({ "error": error, "where": place }), text, code: 1 }))
         }
@@ -166,8 +178,14 @@ fn undefined(program: &Program) -> Result<Option<Outcome>> {
 
 fn said(shared: &Shared, tried: &Tried) {
     if !shared.quiet {
-        eprintln!("grid {}: {} ids, bound {:.4}", tried.grid, count(tried.ids as usize), tried.bound);
+        eprintln!("grid {}: {} ids, bound {:.4}", by(&tried.grid), count(tried.ids as usize), tried.bound);
     }
+}
+
+/// The parts of all coordinates: 8, or 4 x 3.
+fn by<T: ToString + PartialEq>(parts: &[T]) -> String {
+    let all: Vec<String> = parts.iter().map(ToString::to_string).collect();
+    if parts.iter().all(|p| *p == parts[0]) { all[0].clone() } else { all.join(" x ") }
 }
 
 /// What it would take.
@@ -175,19 +193,24 @@ fn short(args: &Args, tried: &[Tried], needed: Option<&Needed>) -> Error {
     let epsilon = args.epsilon.unwrap_or_default();
     let best = tried.iter().min_by(|a, b| a.bound.total_cmp(&b.bound));
     let best = best.map_or("nothing fits".to_owned(), |best| {
-        format!("the bound is {:.4} with a grid of {} ({} ids)", best.bound, best.grid, count(best.ids as usize))
+        format!("{:.4} is with {} ids", best.bound, count(best.ids as usize))
     });
     let needed = match needed {
-        None => "and does not fall".to_owned(),
-        Some(Needed { grid, ids: None }) => format!("it would take a grid of about {grid}, more than 2^63 ids"),
+        None => "and it does not fall".to_owned(),
+        Some(Needed { grid, ids: None }) => format!("it would take a grid of about {}, more than 2^63 ids", by(grid)),
         Some(Needed { grid, ids: Some(ids) }) => format!(
-            "it would take a grid of about {grid}: {} ids, about {} hidden units",
+            "it would take a grid of about {}: {} ids, about {} hidden units",
+            by(grid),
             count(*ids as usize),
             count(2 * *ids as usize + 1)
         ),
     };
     Error::request(
-        format!("d_{} <= {epsilon} is not met with {} ids or fewer: {best}, {needed}", args.p, count(args.most_ids as usize)),
+        format!(
+            "d_{} <= {epsilon} is not met with {} ids or fewer: {best}, {needed}",
+            args.p,
+            count(args.most_ids as usize)
+        ),
         "use a larger --epsilon, or more --most-ids",
     )
 }
@@ -197,14 +220,7 @@ fn measure(args: &Args, program: &Program, approximation: &Approximation) -> Mea
     let (n, d) = (program.length(), program.dim());
     let cost = (n * approximation.units().1 * 4 * d) as f64;
     let points = args.points.unwrap_or((MEASURING / cost).clamp(4096.0, 131_072.0) as usize / 16 * 16);
-    distance(
-        &|x, y| program.values(x, y),
-        &|x, y| approximation.evaluate(x, y),
-        n * d,
-        args.p,
-        points,
-        args.seed,
-    )
+    distance(&|x, y| program.values(x, y), &|x, y| approximation.evaluate(x, y), n * d, args.p, points, args.seed)
 }
 
 /// What there is to say.
@@ -226,9 +242,10 @@ impl Facts<'_> {
 
     /// Hidden units and parameters of the construction with a ramp between any two ids: `d (2 D + 3)` and `2 M + 2 d` units.
     fn plain(&self) -> (usize, usize) {
-        let (d, parts) = (self.approximation.grid.edges.len(), self.approximation.grid.edges[0].len() - 1);
+        let parts = parts(&self.approximation.grid);
+        let (d, all) = (parts.len(), parts.iter().sum::<usize>());
         let places = if self.approximation.cells.symmetric { 1 } else { self.approximation.cells.length };
-        let (quantizer, hidden) = (d * (2 * parts * places + 3), 2 * self.approximation.order.len() + 2 * d);
+        let (quantizer, hidden) = (2 * all * places + 3 * d, 2 * self.approximation.order.len() + 2 * d);
         (hidden, (quantizer + hidden) * (2 * d + 1) + 2 * d + 4 * d)
     }
 
@@ -244,7 +261,8 @@ impl Facts<'_> {
         let everywhere = Some(a.bound.everywhere).filter(|x| x.is_finite());
         json!({
             "function": self.text,
-            "grid": a.grid.edges[0].len() - 1,
+            "grid": parts(&a.grid).into_iter().max(),
+            "parts": parts(&a.grid),
             "edges": a.grid.edges,
             "ramp": a.ramp,
             "ids": a.order.len(),
@@ -271,14 +289,11 @@ impl Facts<'_> {
         let a = self.approximation;
         let row = |name: &str, value: String, note: String| vec![name.to_owned(), value, note];
         let (plain_hidden, plain_parameters) = self.plain();
-        let (bound, parts) = (self.bound(), &a.bound);
-        let arithmetic = if a.floats {
-            "in f64, any order of summation"
-        } else {
-            "in real arithmetic; f64 does not hold these ids"
-        };
-        let everywhere = if parts.everywhere.is_finite() {
-            format!("{:.4} everywhere, f = 0 outside the cube", parts.everywhere)
+        let (bound, of) = (self.bound(), &a.bound);
+        let arithmetic =
+            if a.floats { "in f64, any order of summation" } else { "in real arithmetic; f64 does not hold these ids" };
+        let everywhere = if of.everywhere.is_finite() {
+            format!("{:.4} everywhere, f = 0 outside the cube", of.everywhere)
         } else {
             "on the cube only".to_owned()
         };
@@ -287,18 +302,14 @@ impl Facts<'_> {
             row(
                 "of which",
                 String::new(),
-                format!("cells {:.4}, ramps {:.4}, rounding {:.1e}", parts.cells, parts.ramps, parts.rounding),
+                format!("cells {:.4}, ramps {:.4}, rounding {:.1e}", of.cells, of.ramps, of.rounding),
             ),
             row(
                 "measured",
                 format!("{:.4}", self.measured.distance),
                 format!("+- {:.1e}, {} sequences", self.measured.error, count(self.measured.points)),
             ),
-            row(
-                "grid",
-                (a.grid.edges[0].len() - 1).to_string(),
-                format!("parts per coordinate, ramps {:.1e} wide", a.ramp),
-            ),
+            row("grid", by(&parts(&a.grid)), format!("parts per coordinate, ramps {:.1e} wide", a.ramp)),
             row("ids", count(a.order.len()), format!("{:.1} times the error of a computed id apart", a.margin)),
             row(
                 "hidden units",
@@ -309,6 +320,7 @@ impl Facts<'_> {
             row("seconds", format!("{:.2}", self.seconds), String::new()),
         ];
         let out = out.display();
-        table(&rows, &[2]) + &format!("picture: {out}/figure.svg; next: monolayer predict {out} DATA, monolayer verify {out}\n")
+        table(&rows, &[2])
+            + &format!("picture: {out}/figure.svg; next: monolayer predict {out} DATA, monolayer verify {out}\n")
     }
 }

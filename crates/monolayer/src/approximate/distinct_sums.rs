@@ -54,8 +54,9 @@ fn greedy(size: usize, h: usize) -> Option<Vec<u64>> {
         let mut seen = HashSet::with_capacity(new.len());
         if new.iter().all(|sum| !all.contains(sum) && seen.insert(*sum)) {
             for k in (1..=h).rev() {
-                let more: Vec<u64> =
-                    with(k).flat_map(|(rest, add)| sums[rest].iter().map(move |s| s + add).collect::<Vec<_>>()).collect();
+                let more: Vec<u64> = with(k)
+                    .flat_map(|(rest, add)| sums[rest].iter().map(move |s| s + add).collect::<Vec<_>>())
+                    .collect();
                 sums[k].extend(more);
             }
             all.extend(new);

@@ -1,15 +1,15 @@
 //! The smallest grid that meets a bound, or what it would take.
 
-use super::{Approximation, Approximator, Plan};
-use crate::cells::Cells;
+use super::{Approximation, Approximator, Plan, parts};
+use crate::cells::{self, Cells};
 use crate::error::{Error, Result};
 use crate::function::Function;
 
 /// A grid that was tried.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Tried {
-    /// Parts of a coordinate.
-    pub grid: usize,
+    /// Parts of each coordinate.
+    pub grid: Vec<usize>,
     /// Ids.
     pub ids: u64,
     /// The bound on d_p.
@@ -31,20 +31,41 @@ pub enum Reached {
 }
 
 /// A grid that is too fine.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Needed {
-    /// Parts of a coordinate.
-    pub grid: u64,
+    /// Parts of each coordinate.
+    pub grid: Vec<u64>,
     /// Ids; `None` beyond 2^63.
     pub ids: Option<u64>,
 }
 
+/// Rounds of asking for less error in the cells, to make up for ramps and rounding.
+const ROUNDS: usize = 4;
+
 impl Approximator {
-    /// Approximates f to within `epsilon` on the smallest grid; `tell` hears of every grid that was tried.
+    /// Approximates f to within `epsilon` on the smallest grid that is found: with parts adapted to f, or with equal parts where
+    /// that fails. `tell` hears of every grid that was tried.
     pub fn reach(&self, f: &dyn Function, epsilon: f64, tell: &dyn Fn(&Tried)) -> Result<Reached> {
-        if !(epsilon > 0.0 && epsilon.is_finite()) {
-            return Err(Error::request(format!("--epsilon {epsilon}"), "use a finite number above 0"));
+        check(epsilon)?;
+        let mut target = epsilon;
+        for _ in 0..ROUNDS {
+            let cells::Plan::Found { grid, levels } = cells::plan(f, self.p, target, self.most_ids, self.effort)?
+            else {
+                break;
+            };
+            let plan = self.plan_levels(grid, &levels, &|_| ())?;
+            tell(&plan.tried());
+            if plan.bound.inside <= epsilon {
+                return Ok(Reached::Met(Box::new(self.put_together(f, plan))));
+            }
+            target *= 0.998 * epsilon / plan.bound.inside;
         }
+        self.reach_uniform(f, epsilon, tell)
+    }
+
+    /// The same with equal parts.
+    pub fn reach_uniform(&self, f: &dyn Function, epsilon: f64, tell: &dyn Fn(&Tried)) -> Result<Reached> {
+        check(epsilon)?;
         let mut tried: Vec<Tried> = Vec::new();
         let mut attempt = |grid: usize| -> Result<Option<Plan>> {
             let ids = self.ids(f, grid as u64);
@@ -52,12 +73,11 @@ impl Approximator {
                 return Ok(None);
             }
             let plan = self.plan(f, grid, &|_| ())?;
-            let one = Tried { grid, ids: ids.unwrap_or(u64::MAX), bound: plan.bound.inside };
-            tell(&one);
-            tried.push(one);
+            tried.push(plan.tried());
+            tell(&tried[tried.len() - 1]);
             Ok(Some(plan))
         };
-        // Double until it is met.
+        // Half as fine again until it is met.
         let (mut short, mut met) = (0, None);
         let mut grid = 1;
         loop {
@@ -80,7 +100,8 @@ impl Approximator {
             }
         }
         let Some((mut enough, mut best)) = met else {
-            let needed = needed(&tried, epsilon).map(|grid| Needed { grid, ids: self.ids(f, grid) });
+            let needed =
+                needed(&tried, epsilon).map(|grid| Needed { grid: vec![grid; f.dim()], ids: self.ids(f, grid) });
             return Ok(Reached::Short { tried, needed });
         };
         while enough - short > 1 {
@@ -102,11 +123,24 @@ impl Approximator {
     }
 }
 
+fn check(epsilon: f64) -> Result<()> {
+    if epsilon > 0.0 && epsilon.is_finite() {
+        return Ok(());
+    }
+    Err(Error::request(format!("--epsilon {epsilon}"), "use a finite number above 0"))
+}
+
+impl Plan {
+    fn tried(&self) -> Tried {
+        Tried { grid: parts(&self.grid), ids: self.cells.count().unwrap_or(u64::MAX), bound: self.bound.inside }
+    }
+}
+
 /// The grid that would do if the bound went on falling as it did over the last half of what was tried.
 fn needed(tried: &[Tried], epsilon: f64) -> Option<u64> {
-    let last = tried.iter().max_by_key(|tried| tried.grid)?;
-    let half = tried.iter().filter(|tried| 2 * tried.grid <= last.grid + 1).max_by_key(|tried| tried.grid)?;
-    let slope = (half.bound / last.bound).ln() / (last.grid as f64 / half.grid as f64).ln();
-    let grid = last.grid as f64 * (last.bound / epsilon).powf(1.0 / slope);
+    let last = tried.iter().max_by_key(|tried| tried.grid[0])?;
+    let half = tried.iter().filter(|tried| 2 * tried.grid[0] <= last.grid[0] + 1).max_by_key(|tried| tried.grid[0])?;
+    let slope = (half.bound / last.bound).ln() / (last.grid[0] as f64 / half.grid[0] as f64).ln();
+    let grid = last.grid[0] as f64 * (last.bound / epsilon).powf(1.0 / slope);
     (slope > 0.0 && grid < 1e18).then_some(grid.ceil() as u64)
 }

@@ -74,7 +74,11 @@ fn heat(values: &[f64], lo: f64, hi: f64) -> String {
     }
     let path = |(i, d): (usize, &String)| {
         let fill = color(i as f64 / (SHADES - 1) as f64);
-        if d.is_empty() { String::new() } else { format!("<path fill='{fill}' stroke='{fill}' stroke-width='.3' d='{d}'/>\n") }
+        if d.is_empty() {
+            String::new()
+        } else {
+            format!("<path fill='{fill}' stroke='{fill}' stroke-width='.3' d='{d}'/>\n")
+        }
     };
     paths.iter().enumerate().map(path).collect()
 }
@@ -162,8 +166,7 @@ fn frame(title: &str, note: &str, x: &str, y: &str) -> String {
 }
 
 fn polyline(points: &[(f64, f64)], stroke: &str, width: f64) -> String {
-    let points: Vec<String> =
-        points.iter().map(|(x, y)| format!("{:.2},{:.2}", x * SIDE, SIDE - y * SIDE)).collect();
+    let points: Vec<String> = points.iter().map(|(x, y)| format!("{:.2},{:.2}", x * SIDE, SIDE - y * SIDE)).collect();
     format!("<polyline fill='none' stroke='{stroke}' stroke-width='{width}' points='{}'/>\n", points.join(" "))
 }
 
