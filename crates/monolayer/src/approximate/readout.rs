@@ -13,7 +13,7 @@ use crate::feed_forward::FeedForward;
 use crate::matrix::Matrix;
 
 /// What the terms of an output may add up to, in quanta, beside an id.
-const EXACT: f64 = FIRST - ROOM - 1024.0;
+const EXACT: f64 = FIRST - 2.0 * ROOM;
 /// Bits after the point of levels where sums are rounded.
 const ROUNDED_BITS: i32 = 24;
 
