@@ -265,7 +265,7 @@ impl Arrangement {
         };
         let ids = Ids::new(cells, codes, &layout);
         let wide = 2.0 * error + layout::RAMP * ids.gap + 2.0;
-        (ids.gap >= 4.0 && wide <= ids.gap).then(|| Self { layout, quantizer, ids, error })
+        (ids.gap >= 4.0 && wide <= ids.gap).then_some(Self { layout, quantizer, ids, error })
     }
 
     fn read_out(&self, levels: &Levels, d: usize) -> std::result::Result<Readout, TooClose> {

@@ -134,7 +134,7 @@ impl Function for Program {
             let center = center[node as usize];
             let linear = (0..sequence.len()).fold(center, |sum, i| sum + slopes[i] * (sequence[i] - middle(i)));
             let range = intersection(over[node as usize], linear);
-            Enclosure { range, center, slopes }
+            Enclosure { range, center, slopes, lipschitz: None }
         };
         tape.outputs.iter().map(output).collect()
     }

@@ -37,6 +37,8 @@ pub struct Enclosure {
     /// For each entry of the sequence, slopes s with f(x) in f(c) + sum of s_i (x_i - c_i) for all x of the box, c its
     /// center; the whole line where the function may jump.
     pub slopes: Vec<Interval>,
+    /// A constant with |f(x) - f(c)| <= constant * max |x_i - c_i|, where that says more than the slopes.
+    pub lipschitz: Option<f64>,
 }
 
 /// A closure with a Lipschitz constant that its author vouches for.
@@ -81,7 +83,7 @@ impl<F: Fn(&[f64], &mut [f64]) + Sync> Function for Lipschitz<F> {
         let enclosure = |value: &f64| {
             let center = Interval::point(*value);
             let range = center + Interval::new(-change, change);
-            Enclosure { range, center, slopes: vec![Interval::WHOLE; sequence.len()] }
+            Enclosure { range, center, slopes: vec![Interval::WHOLE; sequence.len()], lipschitz: Some(self.constant) }
         };
         outputs[token * self.dim..(token + 1) * self.dim].iter().map(enclosure).collect()
     }

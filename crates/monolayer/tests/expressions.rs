@@ -75,6 +75,7 @@ fn aggregates_run_over_the_sequence() {
     close("sum(x1*mean(x1 + own1))", [0.6, 0.96, 1.32]);
     close("max(x1, 0.5)", [0.5, 0.5, 0.7]);
     close("sum(1)", [3.0; 3]);
+    close("sum(x1*(1 - self))", [1.1, 0.8, 0.5]);
     close("sum(place)*ownplace", [6.0, 12.0, 18.0]);
 }
 
@@ -161,6 +162,11 @@ fn every_function_of_the_zoo_has_values_on_the_cube() {
             );
             assert!(matches!(function.domain(10_000), Domain::Defined(_)), "{}", named.name);
         }
+    }
+    let documented = include_str!("../../../docs/format.md");
+    for named in monolayer::expression::zoo::ZOO {
+        let row = format!("| `{}` | `{}` | {} |", named.name, named.text(1), named.what);
+        assert!(documented.contains(&row), "docs/format.md lacks {row}");
     }
     let nearest = values("nearest", 1, &[0.1, 0.4, 0.9]);
     assert!(nearest.iter().zip([0.3, 0.3, 0.5]).all(|(a, b): (&f64, f64)| (a - b).abs() < 1e-15), "{nearest:?}");

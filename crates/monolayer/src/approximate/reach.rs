@@ -80,8 +80,7 @@ impl Approximator {
         // Half as fine again until it is met.
         let (mut short, mut met) = (0, None);
         let mut grid = 1;
-        loop {
-            let Some(plan) = attempt(grid)? else { break };
+        while let Some(plan) = attempt(grid)? {
             if plan.bound.inside <= epsilon {
                 met = Some((grid, plan));
                 break;

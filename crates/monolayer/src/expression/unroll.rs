@@ -44,6 +44,7 @@ impl Unroll<'_> {
                 Step::Number(constant) => self.builder.constant(constant),
                 Step::Coordinate(k) => self.builder.entry(running * self.dim + k),
                 Step::Own(k) => self.builder.entry(self.own * self.dim + k),
+                Step::Itself => self.builder.float(f64::from(u8::from(running == self.own))),
                 Step::Place => self.builder.float((running + 1) as f64),
                 Step::OwnPlace => self.builder.float((self.own + 1) as f64),
                 Step::Unary(function) => self.builder.unary(function, pop()),
