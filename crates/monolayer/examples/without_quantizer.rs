@@ -56,8 +56,9 @@ fn main() -> monolayer::Result<()> {
             let mean = sequences.iter().flat_map(|s| &s.1).sum::<f64>() / (n * SAMPLES) as f64;
             let nothing = measure(&f, &|_, y| y.fill(mean));
             let approximator = Approximator { effort: 4, ..Approximator::default() };
-            let grid =
-                (1..).take_while(|&grid| approximator.ids(&f, grid).is_some_and(|ids| ids <= BINS as u64)).last();
+            let grid = (1..=BINS as u64)
+                .take_while(|&grid| approximator.ids(&f, grid).is_some_and(|ids| ids <= BINS as u64))
+                .last();
             let with = approximator.compile(&f, grid.unwrap_or(1) as usize, &|_| ())?;
             let with = measure(&f, &|x, y| with.evaluate(x, y));
             println!(
