@@ -13,7 +13,9 @@ fn program(text: &str, dim: usize, length: usize) -> Program {
 }
 
 /// Functions with d, n and a grid: equivariant ones of every kind of codes, and one that uses places.
-const CASES: [(&str, usize, usize, usize); 8] = [
+const CASES: [(&str, usize, usize, usize); 10] = [
+    ("x1*mean(x1)", 1, 3, 1),
+    ("x1*mean(x2); x2 - max(x1)", 2, 3, 1),
     ("x1^2", 1, 1, 5),
     ("x1*mean(x1)", 1, 2, 9),
     ("sin(5*x1) + max(x1)", 1, 3, 11),

@@ -145,7 +145,7 @@ impl All<'_> {
         let size = self.size(levels).max(f64::MIN_POSITIVE);
         let finest = -(SMALLEST_QUANTUM * self.width).log2() as i32;
         let bits = (EXACT / (size * self.width)).log2().floor().min(f64::from(finest)) as i32;
-        (bits - 4..=bits).rev().find_map(|bits| {
+        (bits.saturating_sub(4)..=bits).rev().find_map(|bits| {
             let steps = Self::steps(levels, bits);
             let fits = self.size(&steps) * self.width * 1.000_001 <= EXACT && largest * f64::from(bits).exp2() < EXACT;
             fits.then(|| self.build(&steps, bits, 0.0))
