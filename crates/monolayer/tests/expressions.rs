@@ -297,10 +297,10 @@ proptest! {
         let program = program(&format!("{text}; {text} - x2"), 2, 3);
         let sequence: Vec<Interval> = sides.iter().map(|(lo, width)| Interval::new(*lo, (lo + width).min(1.0))).collect();
         for token in 0..3 {
-            let enclosures = program.enclose(&sequence, token);
+            let enclosures = [0, 1].map(|output| program.enclose(&sequence, token, output));
             for point in &points {
                 let x: Vec<f64> = sequence.iter().zip(point).map(|(x, t)| (x.lo() + t * (x.hi() - x.lo())).min(x.hi())).collect();
-                let exact = program.enclose(&x.iter().map(|x| Interval::point(*x)).collect::<Vec<_>>(), token);
+                let exact = [0, 1].map(|output| program.enclose(&x.iter().map(|x| Interval::point(*x)).collect::<Vec<_>>(), token, output));
                 let mut outputs = vec![0.0; 6];
                 program.values(&x, &mut outputs);
                 for (k, (over, at)) in enclosures.iter().zip(&exact).enumerate() {

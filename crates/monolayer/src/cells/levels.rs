@@ -5,7 +5,7 @@
 
 use rayon::prelude::*;
 
-use super::look::{Known, look_at};
+use super::look::{Known, Look};
 use super::patch::SLACK;
 use super::{Cells, Grid};
 use crate::arithmetic::Interval;
@@ -15,11 +15,11 @@ use crate::function::Function;
 /// The part of the whole error that may be due to loose enclosures.
 const LOOSE: f64 = 0.04;
 
-/// Pieces of a cell, at most, over the average.
+/// Pieces of a cell, for one output, at most, over the average.
 const UNEVEN: usize = 16;
 
-/// Enclosures for all cells together: few cells deserve more each, and many can do with less.
-const LEAST: usize = 200_000;
+/// Enclosures for all cells and outputs together: few cells deserve more each, and many can do with less.
+const LEAST: usize = 300_000;
 const MOST: usize = 4_000_000;
 
 /// A level per cell, and what is certain about them.
@@ -42,7 +42,7 @@ pub struct Levels {
     pub evaluations: usize,
 }
 
-/// Levels for all cells of a grid; `effort` says into how many pieces cells are cut, on average.
+/// Levels for all cells of a grid; `effort` says into how many pieces cells are cut, on average, for each output.
 ///
 /// The function must be defined on the cube.
 pub fn levels(f: &dyn Function, grid: &Grid, p: f64, effort: usize) -> Result<Levels> {
@@ -54,21 +54,24 @@ pub fn levels(f: &dyn Function, grid: &Grid, p: f64, effort: usize) -> Result<Le
         let what = format!("{} cells of a token make too many cells of sequences", cells.token_cells);
         Error::request(what, "use a coarser grid")
     })?;
-    let look = |index: u64, effort: usize, enough: f64| {
-        let cell = cells.cell(index);
-        look_at(f, grid, &cell, cells.multiplicity(&cell), p, effort, enough)
+    // One after the other the outputs of the first cell, of the second, and so on.
+    let outputs = count as usize * f.dim();
+    let look = |index: usize, pieces: usize, enough: f64| {
+        let cell = cells.cell((index / f.dim()) as u64);
+        Look::new(f, &cell, index % f.dim(), p, cells.multiplicity(&cell)).at(grid.sequence_box(&cell), pieces, enough)
     };
-    let mut known: Vec<Known> = (0..count).into_par_iter().map(|index| look(index, 1, f64::INFINITY)).collect();
-    let budget = (effort * count as usize).clamp(LEAST, MOST);
-    let mut evaluations = count as usize;
+    let mut known: Vec<Known> = (0..outputs).into_par_iter().map(|index| look(index, 1, f64::INFINITY)).collect();
+    let budget = (effort * outputs).clamp(LEAST, MOST);
+    let mut evaluations = outputs;
     let mut pieces = 4;
     while pieces <= UNEVEN * effort {
-        let Some(enough) = threshold(&known, budget.saturating_sub(evaluations) / (2 * pieces)) else { break };
+        let affordable = budget.saturating_sub(evaluations) / (2 * pieces);
+        let Some((enough, loose)) = thresholds(&known, affordable) else { break };
         let again = |(index, known): (usize, &mut Known)| {
-            if known.loose <= enough {
+            if known.loose <= loose {
                 return 0;
             }
-            *known = look(index as u64, pieces, enough);
+            *known = look(index, pieces, enough);
             known.evaluations
         };
         evaluations += known.par_iter_mut().enumerate().map(again).sum::<usize>();
@@ -77,12 +80,13 @@ pub fn levels(f: &dyn Function, grid: &Grid, p: f64, effort: usize) -> Result<Le
     join(f, cells, p, &known, evaluations)
 }
 
-/// How loose cells must be to deserve another look, if `affordable` cells can have one; `None` if that would change little.
-fn threshold(known: &[Known], affordable: usize) -> Option<f64> {
+/// How little loose is good enough, and how loose cells must be for a new look at them, if `affordable` can have one; `None`
+/// if that would change little.
+fn thresholds(known: &[Known], affordable: usize) -> Option<(f64, f64)> {
     let whole: f64 = known.iter().map(|known| known.error).sum();
     let loose: f64 = known.iter().map(|known| known.loose).sum();
     if whole.is_infinite() {
-        return Some(f64::MAX);
+        return Some((f64::MAX, f64::MAX));
     }
     if loose <= LOOSE * whole || affordable == 0 {
         return None;
@@ -90,27 +94,30 @@ fn threshold(known: &[Known], affordable: usize) -> Option<f64> {
     let enough = LOOSE * whole / known.len() as f64;
     let mut sorted: Vec<f64> = known.iter().map(|known| known.loose).filter(|loose| *loose > enough).collect();
     if sorted.len() <= affordable {
-        return Some(enough);
+        return Some((enough, enough));
     }
-    Some(*sorted.select_nth_unstable_by(affordable, |a, b| b.total_cmp(a)).1)
+    Some((enough, *sorted.select_nth_unstable_by(affordable, |a, b| b.total_cmp(a)).1))
 }
 
 /// All cells together.
 fn join(f: &dyn Function, cells: Cells, p: f64, known: &[Known], evaluations: usize) -> Result<Levels> {
     if let Some((index, _)) = known.iter().enumerate().find(|(_, known)| !known.error.is_finite()) {
         return Err(Error::request(
-            format!("no bound on the function was found in cell {:?}", cells.cell(index as u64).tokens),
+            format!("no bound on the function was found in cell {:?}", cells.cell((index / f.dim()) as u64).tokens),
             "use a finer grid, or a function that stays farther from where it is undefined",
         ));
     }
     let sum: f64 = known.iter().map(|known| known.error).sum();
     let places = if cells.symmetric { f.length() as f64 } else { 1.0 };
-    let hull = |k: usize| known.iter().map(|known| known.range[k]).reduce(Interval::hull).expect("at least one cell");
+    let hull = |k: usize| {
+        let ranges = known.iter().skip(k).step_by(f.dim()).map(|known| known.range);
+        ranges.reduce(Interval::hull).expect("at least one cell")
+    };
     Ok(Levels {
         cells,
         p,
-        levels: known.iter().flat_map(|known| known.levels.iter().copied()).collect(),
-        sup: known.iter().flat_map(|known| known.sup.iter().copied()).collect(),
+        levels: known.iter().map(|known| known.level).collect(),
+        sup: known.iter().map(|known| known.sup).collect(),
         // The sum has a relative error for each term; what underflows is far below the last number.
         error: sum * places * (SLACK + known.len() as f64 * f64::EPSILON) + 1e-290,
         range: (0..f.dim()).map(hull).collect(),
