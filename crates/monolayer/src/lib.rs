@@ -5,6 +5,7 @@
 //! The paper writes a sequence as a `d x n` matrix with one token per column; here tokens are rows, so a sequence is
 //! row-major `[n, d]` and every formula appears transposed.
 
+pub mod approximate;
 pub mod arithmetic;
 pub mod attention;
 pub mod baseline;
