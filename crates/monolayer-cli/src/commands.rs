@@ -1,5 +1,6 @@
 //! The commands: one file each.
 
+mod approximate;
 mod bench;
 mod context;
 mod data;
@@ -54,6 +55,7 @@ enum Command {
     Data(data::Args),
     Context(context::Args),
     Memorize(memorize::Args),
+    Approximate(approximate::Args),
     Verify(verify::Args),
     Predict(predict::Args),
     Inspect(inspect::Args),
@@ -94,6 +96,7 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
         Command::Data(args) => data::run(args, &cli.shared),
         Command::Context(args) => context::run(args, &cli.shared),
         Command::Memorize(args) => memorize::run(args, &cli.shared),
+        Command::Approximate(args) => approximate::run(args, &cli.shared),
         Command::Verify(args) => Ok(verify::run(args, &cli.shared)),
         Command::Predict(args) => predict::run(args, &cli.shared),
         Command::Inspect(args) => inspect::run(args, &cli.shared),
