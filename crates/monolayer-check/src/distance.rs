@@ -55,8 +55,9 @@ const WORK: u64 = 20_000_000_000;
 const BOXES: u64 = 1 << 16;
 /// How much finer each round looks.
 const FINER: f64 = 8.0;
-/// Rounds, at most.
+/// Rounds, at most, and rounds without progress.
 const ROUNDS: usize = 14;
+const STALLED: usize = 2;
 
 fn found(verdict: Verdict, why: impl Into<String>) -> Found {
     Found { verdict, why: why.into(), bound: None }
@@ -110,6 +111,8 @@ struct Total {
     upper: f64,
     lower: f64,
     loose: f64,
+    /// What ramps add to the upper one.
+    ramps: f64,
 }
 
 impl<'a> Check<'a> {
@@ -120,7 +123,8 @@ impl<'a> Check<'a> {
             network.output(&codes, cells.own(i), fine)
         };
         let levels = (0..cells.count).into_par_iter().flat_map_iter(level).collect();
-        let anywhere = cells.hull_of_codes().map(|code| network.output(&vec![&code; claim.length], 0, f64::INFINITY));
+        let (whole, asked) = cells.whole();
+        let anywhere = asked.map(|own| network.anywhere(&whole, own));
         let anywhere = anywhere.reduce(|a, b| a.iter().zip(b).map(|(a, b)| a.hull(b)).collect());
         let anywhere = anywhere.expect("at least one place");
         Self { claim, expression, cells, d, levels, anywhere, work: AtomicU64::new(0) }
@@ -134,14 +138,18 @@ impl<'a> Check<'a> {
         self.look(&all, f64::INFINITY, &mut known, &mut ranges);
         let mut total = self.total(&known, &ranges);
         let mut enough = total.loose.min(1e6 * target.max(1e-300)) / self.cells.count as f64 / FINER;
+        let mut stalled = 0;
         for _ in 0..ROUNDS {
             let decided = total.upper * SLACK <= target || total.lower > target * SLACK;
-            if decided || self.work.load(Ordering::Relaxed) > WORK {
+            if decided || stalled > STALLED || self.work.load(Ordering::Relaxed) > WORK {
                 break;
             }
             let again: Vec<usize> = all.iter().copied().filter(|&i| !(known[i].loose <= enough)).collect();
             self.look(&again, enough, &mut known, &mut ranges);
-            total = self.total(&known, &ranges);
+            let before = std::mem::replace(&mut total, self.total(&known, &ranges));
+            let nearer = before.upper - total.upper > 1e-3 * (total.upper - target);
+            let farther = total.lower - before.lower > 1e-3 * (target - total.lower);
+            stalled = if nearer || farther || total.upper.is_infinite() { 0 } else { stalled + 1 };
             enough /= FINER;
         }
         self.conclude(&total, target)
@@ -159,10 +167,13 @@ impl<'a> Check<'a> {
             Verdict::Unknown
         };
         let why = format!(
-            "claims d_{p} <= {bound} in {} arithmetic; over [0,1]^({} x {length}), {} cells, it lies between {lower:.6e} and {upper:.6e}",
+            "claims d_{p} <= {bound} in {} arithmetic; over [0,1]^({} x {length}), {} cells, it lies between {lower:.9e} and {upper:.9e}; \
+             ramps add {:.3e} to its power at most, and the model is known to {:.3e}",
             arithmetic.name(),
             self.d,
             self.cells.count,
+            total.ramps,
+            self.levels.iter().map(|level| level.width()).fold(0.0, f64::max),
         );
         Found { verdict, why, bound: Some(upper).filter(|upper| upper.is_finite()) }
     }
@@ -228,6 +239,7 @@ impl<'a> Check<'a> {
             // Tiles reach over the ramps, where the model may be anywhere.
             lower: (lower / SLACK - ramps * SLACK).max(0.0),
             loose: sum(|known| known.loose),
+            ramps,
         }
     }
 }

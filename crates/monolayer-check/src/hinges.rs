@@ -121,7 +121,9 @@ fn compare(a: (&Unit, Interval), b: (&Unit, Interval)) -> Ordering {
     let product = |x: f64, y: f64| Big::from_f64(x).times(&Big::from_f64(y));
     let (left, right) = (product(b.0.b, a.0.w), product(a.0.b, b.0.w));
     let order = left.partial_cmp(&right).expect("finite numbers are ordered");
-    if (a.0.w < 0.0) == (b.0.w < 0.0) { order } else { order.reverse() }
+    let order = if (a.0.w < 0.0) == (b.0.w < 0.0) { order } else { order.reverse() };
+    // At one place units go off before others go on.
+    order.then((a.0.w > 0.0).cmp(&(b.0.w > 0.0)))
 }
 
 impl Hinges {

@@ -97,10 +97,9 @@ impl Cells {
         self.tokens(i).map(|(place, cell)| &self.codes[place][cell as usize])
     }
 
-    /// The hulls of all codes; several, if places differ.
-    pub fn hull_of_codes(&self) -> impl Iterator<Item = Code> + '_ {
-        let hull = self.whole.iter().cloned().reduce(|a, b| a.iter().zip(b).map(|(a, b)| a.hull(b)).collect());
-        hull.into_iter()
+    /// The codes of all tokens anywhere in the cube, and the output tokens to ask for.
+    pub fn whole(&self) -> (Vec<&Code>, std::ops::Range<usize>) {
+        (self.whole.iter().cycle().take(self.length).collect(), 0..self.whole.len())
     }
 
     /// The sides of a cell, ramps shared out among neighbors.

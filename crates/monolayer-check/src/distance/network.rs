@@ -132,7 +132,73 @@ impl<'a> Network<'a> {
         after.mid.iter().zip(radii).map(|(mid, radius)| widened(Interval::point(*mid), radius)).collect()
     }
 
-    /// The same in big floats, for real arithmetic.
+    /// The output anywhere, for codes anywhere in the given hulls, one per token.
+    pub fn anywhere(&self, codes: &[&Code], own: usize) -> Vec<Interval> {
+        let (d, layer) = (self.model.d, self.attention);
+        let slop = |size: f64| self.slop(codes.len(), size);
+        let dot = |w: &[f64], x: &Code| {
+            let products = w.iter().zip(x).filter(|(w, _)| **w != 0.0).map(|(w, x)| Interval::point(*w) * *x);
+            let (sum, size) =
+                products.fold((Interval::point(0.0), 0.0), |(sum, size), p| (sum + p, size + p.magnitude()));
+            widened(sum, slop(size))
+        };
+        let mut h = codes[own].clone();
+        let mut sizes: Vec<f64> = h.iter().map(|x| x.magnitude()).collect();
+        for head in 0..layer.heads {
+            let rows = head * layer.size..(head + 1) * layer.size;
+            let least = self.least_weight(codes, own, rows.clone(), &dot);
+            for row in rows {
+                let values: Vec<Interval> = codes.iter().map(|x| dot(&layer.w_v[row * d..(row + 1) * d], x)).collect();
+                let hull = values[1..].iter().fold(values[0], |hull, v| hull.hull(*v));
+                let sum = values[1..].iter().fold(values[0], |sum, v| sum + *v);
+                // Every weight is the least one and a share of the rest.
+                let rest = Interval::point(1.0) - Interval::point(codes.len() as f64) * least;
+                let value = (least * sum + rest * hull).meet(hull);
+                let value = widened(value, slop(hull.magnitude()));
+                for ((h, size), w) in h.iter_mut().zip(&mut sizes).zip(&layer.w_o[row * d..(row + 1) * d]) {
+                    let product = Interval::point(*w) * value;
+                    *h = *h + product;
+                    *size += product.magnitude();
+                }
+            }
+        }
+        let h: Vec<Interval> = h.into_iter().zip(sizes).map(|(h, size)| widened(h, slop(size))).collect();
+        self.read_out(&h)
+    }
+
+    /// What rounding adds to a projection, a mean over n tokens, or a sum over heads whose terms have the given size.
+    fn slop(&self, n: usize, size: f64) -> f64 {
+        let terms = 2 * n + self.model.d + self.attention.heads * self.attention.size + 6;
+        if self.floats() { up(gamma(terms as u32) * size + 1e3 * f64::MIN_POSITIVE) } else { 0.0 }
+    }
+
+    /// A weight that no token's falls below: scores differ by at most delta, rounding of scores and exp included.
+    fn least_weight(
+        &self,
+        codes: &[&Code],
+        own: usize,
+        rows: std::ops::Range<usize>,
+        dot: &impl Fn(&[f64], &Code) -> Interval,
+    ) -> Interval {
+        let d = self.model.d;
+        let score = |x: &Code| {
+            let products = rows.clone().map(|row| {
+                let of = |w: &[f64], x: &Code| dot(&w[row * d..(row + 1) * d], x);
+                of(&self.attention.w_k, x) * of(&self.attention.w_q, codes[own])
+            });
+            products.fold((Interval::point(0.0), 0.0), |(sum, size), p| (sum + p, size + p.magnitude()))
+        };
+        let scores: Vec<(Interval, f64)> = codes.iter().map(|x| score(x)).collect();
+        let hull = scores[1..].iter().fold(scores[0].0, |hull, (score, _)| hull.hull(*score));
+        let size = scores.iter().map(|(_, size)| *size).fold(0.0, f64::max);
+        let exp = if self.floats() { 4.0 * self.rounding.exp_relative } else { 0.0 };
+        let delta = up(hull.width() + 4.0 * self.slop(codes.len(), size) + exp);
+        let others = Interval::point((codes.len() - 1) as f64);
+        let least = Interval::point(1.0) / (Interval::point(1.0) + others * Interval::point(delta).exp());
+        Interval::point(if least.is_bounded() { least.lo.max(0.0) } else { 0.0 })
+    }
+
+    /// The output token after attention, in big floats, for real arithmetic.
     fn attended_exactly(&self, codes: &[&Code], own: usize) -> Vec<Interval> {
         let exact = Exact { model: self.model, bits: BITS, last_units: None };
         let big = |x: &Interval| number::Interval { lo: number::Big::from_f64(x.lo), hi: number::Big::from_f64(x.hi) };
