@@ -94,6 +94,8 @@ pub enum Op {
     Place,
     /// Push the place, from 1, of the output token.
     OwnPlace,
+    /// Push 1 where the running token is the output token, else 0.
+    Itself,
     /// Push the value of an aggregate.
     Slot(usize),
     /// Replace the top.
@@ -299,6 +301,7 @@ impl Parser<'_> {
             ("pi", ..) => Op::Number(Interval::PI),
             ("place", ..) => Op::Place,
             ("ownplace", ..) => Op::OwnPlace,
+            ("self", ..) => Op::Itself,
             (_, Some(k), _) => Op::X(k),
             (_, _, Some(k)) => Op::Own(k),
             _ => {

@@ -101,6 +101,8 @@ impl<'a> Machine<'a> {
                 Op::Own(k) => self.entry(tokens.own * dim + k, sides),
                 Op::Place => self.constant(Interval::point((tokens.running + 1) as f64)),
                 Op::OwnPlace => self.constant(Interval::point((tokens.own + 1) as f64)),
+                Op::Itself if tokens.running == tokens.own => self.constant(ONE),
+                Op::Itself => self.constant(ZERO),
                 Op::Slot(slot) => {
                     let at = slot * self.frame();
                     self.stack.extend_from_slice(&self.slots[at..at + self.frame()]);
