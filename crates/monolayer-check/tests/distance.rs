@@ -115,7 +115,7 @@ fn wide_and_nested_functions_come_to_an_end() {
 
 #[test]
 fn claims_that_mean_nothing() {
-    for (field, value) in [("p", json!(0.5)), ("p", json!(-1)), ("bound", json!(-1.0)), ("p", json!(1e999))] {
+    for (field, value) in [("p", json!(0.5)), ("p", json!(-1)), ("bound", json!(-1.0)), ("p", json!(1e300))] {
         let mut claim = claim(1.0, FUNCTION);
         claim[field] = value;
         assert_ne!(judged(&staircase(), &claim).verdict, Verdict::Verified);
