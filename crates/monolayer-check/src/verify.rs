@@ -7,6 +7,7 @@ use crate::certificate::{self, Certificate, Claim as Claimed};
 use crate::context;
 use crate::dataset::{self, Dataset, Format, Labels};
 use crate::decide::Decision;
+use crate::distance;
 use crate::error::{Error, Result};
 use crate::labels::{COMFORTABLE, Outcome, Pass};
 use crate::mapping;
@@ -255,7 +256,9 @@ impl Check<'_> {
             claims.push(same_data(certificate, dataset, report.impossible));
         }
         for claim in &certificate.claims {
-            if self.dataset.is_none() && !matches!(claim, Claimed::Rank { .. } | Claimed::Other { .. }) {
+            if self.dataset.is_none()
+                && !matches!(claim, Claimed::Rank { .. } | Claimed::Distance(_) | Claimed::Other { .. })
+            {
                 continue;
             }
             claims.push(self.claim(claim)?);
@@ -264,7 +267,7 @@ impl Check<'_> {
     }
 
     fn claim(&mut self, claim: &Claimed) -> Result<Claim> {
-        let done = |kind: &str, (verdict, why)| Ok(Claim { kind: kind.into(), verdict, why });
+        let done = |kind: &str, (verdict, why)| Ok(Claim { kind: kind.into(), verdict, why, bound: None });
         match claim {
             Claimed::Labels { arithmetic, right, smallest_margin_ratio } => {
                 let at = self.pass(*arithmetic, self.tolerance())?;
@@ -282,6 +285,10 @@ impl Check<'_> {
                 let dataset = self.dataset.expect("claims about data are checked with data");
                 let found = mapping::check(self.model, dataset, *layer, (*log2_r, *log2_delta), self.options.bits)?;
                 done("contextual-mapping", found)
+            }
+            Claimed::Distance(claim) => {
+                let distance::Found { verdict, why, bound } = distance::check(self.model, claim, self.exp_ulp);
+                Ok(Claim { kind: "distance".into(), verdict, why, bound })
             }
             Claimed::Other { kind, why } => done(kind, (Verdict::Unknown, why.clone())),
         }
@@ -334,7 +341,7 @@ fn identity(certificate: &Certificate, hashes: &Hashes) -> Claim {
     } else {
         (Verdict::Refuted, format!("the certificate was made for another {}", other.join(", ")))
     };
-    Claim { kind: "model".into(), verdict, why }
+    Claim { kind: "model".into(), verdict, why, bound: None }
 }
 
 /// The certificate speaks of this very dataset.
@@ -349,5 +356,5 @@ fn same_data(certificate: &Certificate, dataset: &Dataset, impossible: usize) ->
     } else {
         (Verdict::Verified, "the certificate's hash and counts are those of the dataset".to_owned())
     };
-    Claim { kind: "data".into(), verdict, why }
+    Claim { kind: "data".into(), verdict, why, bound: None }
 }

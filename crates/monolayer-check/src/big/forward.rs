@@ -15,7 +15,8 @@ pub struct Exact<'a> {
     pub last_units: Option<Vec<usize>>,
 }
 
-type Vector = Vec<Interval>;
+/// A token.
+pub type Vector = Vec<Interval>;
 
 impl Exact<'_> {
     /// The output at one position of a sequence of tokens (embedding rows or vectors, before positions are added).
@@ -76,7 +77,8 @@ impl Exact<'_> {
         out
     }
 
-    fn attend(&self, layer: &Attention, tokens: &[Vector], i: usize) -> Vector {
+    /// Attention at one position.
+    pub fn attend(&self, layer: &Attention, tokens: &[Vector], i: usize) -> Vector {
         let (d, bits) = (self.model.d, self.bits);
         let visible = if layer.causal { &tokens[..=i] } else { tokens };
         let mut out = tokens[i].clone();
