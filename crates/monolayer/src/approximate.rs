@@ -148,7 +148,8 @@ impl Approximator {
         }
         // With two other tokens, those that softmax orders by sum and variance: neighbors on the line are alike, and so are
         // their levels, which leaves room for finer ones.
-        let plain = (cells.length == 3 && cells.token_cells > 1).then(|| codes::searched_codes(grid, cells, self.seed, 1, tell));
+        let plain = (cells.length == 3 && cells.token_cells > 1)
+            .then(|| codes::searched_codes(grid, cells, self.seed, 1, tell));
         match (exact, plain) {
             (Some(exact), plain) => std::iter::once(exact).chain(plain).collect(),
             (None, _) => vec![codes::searched_codes(grid, cells, self.seed, self.candidates, tell)],
