@@ -34,8 +34,8 @@ use crate::output::{Progress, count};
 /// Every option below --config may stand in the file it names, with _ for - and a value of true or false for those without
 /// one; the command line wins.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  \
-    monolayer train train.conll --out model\n  \
+#[command(after_help = "Example: monolayer train train.conll --out model\n\n\
+    More:\n  \
     monolayer train train.conll --out model --config configs/paper-3-layers.toml --dev dev.conll\n  \
     monolayer train train.conll --out baseline --rank full --tied=false --positions\n  \
     monolayer train train.conll --resume model --epochs 100\n  \
