@@ -4,9 +4,13 @@
 //! score is subtracted; exp is within its stated error; weights are normalized before or after the weighted sum; sums run
 //! in any order.
 
-use crate::dot::{Care, Partial, Sum, dot};
+use crate::dot::{Care, Dot, Partial, Sum, dot};
+use crate::kernel::products;
 use crate::model::Attention;
 use crate::rounding::{Rounding, up};
+
+/// Up to this many projections per token they are bounded one by one.
+const RANK: usize = 4;
 
 /// Tokens of one sequence, row-major `[n, d]`; an empty `radius` means exact inputs.
 #[derive(Debug, Clone, Default)]
@@ -47,22 +51,12 @@ pub fn attend(
     care: Care,
 ) -> Vec<Attended> {
     let n = tokens.mid.len() / d;
-    let project = |w: &[f64], rows: &mut dyn Iterator<Item = usize>| {
-        let mut out = Projected { mid: Vec::new(), radius: Vec::new() };
-        for i in rows {
-            let (x, r) = tokens.row(i, d);
-            for w in w.chunks_exact(d) {
-                let p = dot(w, x, r, 0.0, rounding, care);
-                out.mid.push(p.mid);
-                out.radius.push(p.radius());
-            }
-        }
-        out
-    };
-    let keys = project(&layer.w_k, &mut (0..n));
-    let values = project(&layer.w_v, &mut (0..n));
-    let asked = project(&layer.w_q, &mut queries.iter().copied());
     let width = layer.heads * layer.size;
+    // Full-rank heads are not worth the careful bound of every projection.
+    let care = if width > RANK { Care::Coarse } else { care };
+    let keys = project(&layer.w_k, d, tokens, 0..n, rounding, care);
+    let values = project(&layer.w_v, d, tokens, 0..n, rounding, care);
+    let asked = project(&layer.w_q, d, tokens, queries.iter().copied(), rounding, care);
     queries
         .iter()
         .enumerate()
@@ -79,6 +73,42 @@ pub fn attend(
             add(layer, d, tokens.row(i, d), &read.0, read.1, rounding, care)
         })
         .collect()
+}
+
+/// Projects some tokens; wide projections as matrix products of midpoints and of absolute values.
+fn project(
+    w: &[f64],
+    d: usize,
+    tokens: &Tokens,
+    rows: impl Iterator<Item = usize> + Clone,
+    rounding: &Rounding,
+    care: Care,
+) -> Projected {
+    let mut out = Projected { mid: Vec::new(), radius: Vec::new() };
+    if w.len() / d <= RANK {
+        for (x, r) in rows.map(|i| tokens.row(i, d)) {
+            for w in w.chunks_exact(d) {
+                let p = dot(w, x, r, 0.0, rounding, care);
+                out.mid.push(p.mid);
+                out.radius.push(p.radius());
+            }
+        }
+        return out;
+    }
+    let x: Vec<f64> = rows.clone().flat_map(|i| tokens.row(i, d).0).copied().collect();
+    let r: Vec<f64> = rows.flat_map(|i| tokens.row(i, d).1).copied().collect();
+    let reach: Vec<f64> = x.iter().enumerate().map(|(at, x)| x.abs() + r.get(at).unwrap_or(&0.0)).collect();
+    let sizes: Vec<f64> = w.iter().map(|w| w.abs()).collect();
+    let (mut size, mut spread) = (Vec::new(), Vec::new());
+    products(&x, w, d, &mut out.mid);
+    products(&reach, &sizes, d, &mut size);
+    products(&r, &sizes, d, &mut spread);
+    for (at, mid) in out.mid.iter_mut().enumerate() {
+        let p = Dot::coarse(*mid, size[at], spread.get(at).copied().unwrap_or(0.0), d, 0.0, rounding);
+        *mid = p.mid;
+        out.radius.push(p.radius());
+    }
+    out
 }
 
 impl Tokens {

@@ -77,25 +77,32 @@ fn labels(
     (care, comfortable): (Care, f64),
 ) -> Decision {
     let d = output.mid.len();
-    let scores: Vec<_> = (0..head.labels.len()).map(|l| network.score(output, l, care)).collect();
+    let rough = network.rough_scores(output);
     let Some(wanted) = wanted else {
-        let winner =
-            (0..scores.len()).max_by(|&a, &b| scores[a].mid.total_cmp(&scores[b].mid).then(b.cmp(&a))).unwrap_or(0);
-        return Decision::Wrong(Failure::Label { winner, score: scores[winner].mid, wanted: None, error: 0.0 });
+        let winner = (0..rough.len()).max_by(|&a, &b| rough[a].0.total_cmp(&rough[b].0).then(b.cmp(&a))).unwrap_or(0);
+        return Decision::Wrong(Failure::Label { winner, score: rough[winner].0, wanted: None, error: 0.0 });
     };
+    let own = network.score(output, wanted, care);
     let mut ratio = f64::INFINITY;
     let mut open: Option<(f64, f64)> = None;
-    for other in (0..scores.len()).filter(|&l| l != wanted) {
+    for other in (0..rough.len()).filter(|&l| l != wanted) {
+        let rough_ratio = (rough[wanted].0 - rough[other].0) / up(rough[wanted].1 + rough[other].1);
+        // Bounds from norms will do where the margin is comfortable.
+        if rough_ratio > comfortable {
+            ratio = ratio.min(rough_ratio);
+            continue;
+        }
         let row = |l: usize| &head.weight[l * d..(l + 1) * d];
         let difference: Vec<f64> = row(wanted).iter().zip(row(other)).map(|(a, b)| a - b).collect();
-        let margin = scores[wanted].mid - scores[other].mid;
-        let rounds = up(scores[wanted].round + scores[other].round);
+        let found = network.score(output, other, care);
+        let margin = own.mid - found.mid;
+        let rounds = up(own.round + found.round);
         let enough = margin.abs() / comfortable - rounds;
         let error = up(rounds + network.functional(output, &difference, care, enough));
         match compare(margin, error, wanted < other) {
             Some(true) => ratio = ratio.min(margin / error),
             Some(false) => {
-                let (score, wanted) = (scores[other].mid, Some(scores[wanted].mid));
+                let (score, wanted) = (found.mid, Some(own.mid));
                 return Decision::Wrong(Failure::Label { winner: other, score, wanted, error });
             }
             None => {

@@ -157,7 +157,8 @@ impl<'a> Check<'a> {
             {
                 break;
             }
-            let again: Vec<usize> = all.iter().copied().filter(|&i| !(known[i].loose <= enough)).collect();
+            let again: Vec<usize> =
+                all.iter().copied().filter(|&i| known[i].loose.is_nan() || known[i].loose > enough).collect();
             self.look(&again, enough, &mut known, &mut ranges);
             let before = std::mem::replace(&mut total, self.total(&known, &ranges));
             let nearer = before.upper - total.upper > 1e-3 * (total.upper - target);
@@ -219,7 +220,7 @@ impl<'a> Check<'a> {
                 loose: sum.loose + mean.loose,
             });
             let loose = volume * sum.loose;
-            if !(loose <= enough) && looked_at < BOXES && self.work.load(Ordering::Relaxed) <= WORK {
+            if (loose.is_nan() || loose > enough) && looked_at < BOXES && self.work.load(Ordering::Relaxed) <= WORK {
                 boxes.extend(halves(machine, &sides));
                 continue;
             }

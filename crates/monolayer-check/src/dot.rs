@@ -5,6 +5,9 @@
 
 use crate::rounding::{Rounding, first_place, last_bit, power_of_two, up};
 
+/// Beyond this many inexact terms, their partial sums are bounded without sorting them.
+const MANY: usize = 16;
+
 /// How much care a bound takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Care {
@@ -69,15 +72,22 @@ fn coarse(w: &[f64], x: &[f64], radius: &[f64], bias: f64, rounding: &Rounding) 
     for at in whole..w.len() {
         lane(0, w[at], x[at], radius.get(at).copied().unwrap_or(0.0));
     }
-    let terms: f64 = terms.iter().sum();
-    let mut sum = Sum::new(bias, rounding, Care::Coarse);
-    sum.products = terms as usize;
-    sum.mid += mid.iter().sum::<f64>();
-    sum.size += size.iter().sum::<f64>();
-    if radius.iter().any(|r| *r != 0.0) {
-        sum.spread = spread.iter().sum::<f64>() + terms * f64::MIN_POSITIVE;
+    let spread = if radius.iter().all(|r| *r == 0.0) { 0.0 } else { spread.iter().sum() };
+    Dot::coarse(mid.iter().sum(), size.iter().sum(), spread, terms.iter().sum::<f64>() as usize, bias, rounding)
+}
+
+impl Dot {
+    /// The coarse bound from sum of `w_i` `x_i`, of |`w_i`| (|`x_i`| + `r_i`), of |`w_i`| `r_i`, and the number of terms.
+    pub fn coarse(mid: f64, size: f64, spread: f64, terms: usize, bias: f64, rounding: &Rounding) -> Self {
+        let mut sum = Sum::new(bias, rounding, Care::Coarse);
+        sum.products = terms;
+        sum.mid += mid;
+        sum.size += size;
+        if spread != 0.0 {
+            sum.spread = spread + terms as f64 * f64::MIN_POSITIVE;
+        }
+        sum.finish()
     }
-    sum.finish()
 }
 
 /// A sum under construction; its terms are kept for the fine bound.
@@ -105,7 +115,8 @@ struct Term {
 impl<'a> Sum<'a> {
     /// A sum that holds only its bias.
     pub fn new(bias: f64, rounding: &'a Rounding, care: Care) -> Self {
-        Self { mid: bias, size: bias.abs(), spread: 0.0, products: 0, terms: Vec::new(), bias, rounding, care }
+        let terms = Vec::with_capacity(if care == Care::Fine { 64 } else { 0 });
+        Self { mid: bias, size: bias.abs(), spread: 0.0, products: 0, terms, bias, rounding, care }
     }
 
     /// Adds w x, where w is exact and x has radius r.
@@ -163,13 +174,15 @@ impl<'a> Sum<'a> {
         if self.is_exact(size) {
             return 0.0;
         }
-        let mut partial = Partial::default();
         let mut products = 0.0;
+        for term in self.terms.iter().filter(|term| !term.exact) {
+            products += self.rounding.unit * first_place(up(term.value.abs() + term.radius)) + self.rounding.tiny;
+        }
+        if self.terms.len() > MANY && self.terms.iter().all(|term| term.grid.is_none()) {
+            return up(products + self.unsorted(products));
+        }
+        let mut partial = Partial::default();
         for term in &self.terms {
-            if !term.exact {
-                let reach = up(term.value.abs() + term.radius);
-                products += self.rounding.unit * first_place(reach) + self.rounding.tiny;
-            }
             partial.push(term.value, term.radius);
         }
         if self.bias != 0.0 {
@@ -177,6 +190,20 @@ impl<'a> Sum<'a> {
         }
         let (chained, greatest) = partial.chain(products, self.rounding.unit, first_place);
         up(products + chained.min(self.binades(up(greatest + products + chained))))
+    }
+
+    /// The rounding errors of additions from a simpler bound on partial sums: one of j terms is at most j times the largest
+    /// term, and at most the sum of all positive or of all negative parts. Sorting many dense terms gains little more.
+    fn unsorted(&self, products: f64) -> f64 {
+        let (mut above, mut below, mut largest) = (self.bias.max(0.0), (-self.bias).max(0.0), self.bias.abs());
+        for term in &self.terms {
+            above += (term.value + term.radius).max(0.0);
+            below += (term.radius - term.value).max(0.0);
+            largest = largest.max(term.value.abs() + term.radius);
+        }
+        let (all, largest) = (up(above.max(below)), up(largest));
+        let addends = self.terms.len() + usize::from(self.bias != 0.0);
+        worst((2..=addends).map(|j| all.min(j as f64 * largest)), products, self.rounding.unit, first_place)
     }
 
     /// The rounding errors of additions when most terms lie on a coarse grid.
@@ -230,16 +257,20 @@ impl Partial {
     pub fn chain(mut self, products: f64, unit: f64, place: fn(f64) -> f64) -> (f64, f64) {
         self.positive.sort_unstable_by(|a, b| b.total_cmp(a));
         self.negative.sort_unstable_by(|a, b| b.total_cmp(a));
-        let (mut above, mut below, mut error) = (0.0_f64, 0.0_f64, 0.0_f64);
-        for (j, (p, n)) in self.positive.iter().zip(&self.negative).enumerate() {
+        let (mut above, mut below) = (0.0_f64, 0.0_f64);
+        let partial = self.positive.iter().zip(&self.negative).map(|(p, n)| {
             above += p;
             below += n;
-            if j > 0 {
-                error += unit * place(up(above.max(below) + products + error));
-            }
-        }
-        (up(error), up(above.max(below)))
+            above.max(below)
+        });
+        let error = worst(partial.skip(1), products, unit, place);
+        (error, up(above.max(below)))
     }
+}
+
+/// The sum over j = 2, 3, ... of u times `place` of `P_j` plus the errors so far, `products` among them.
+fn worst(partial: impl Iterator<Item = f64>, products: f64, unit: f64, place: fn(f64) -> f64) -> f64 {
+    up(partial.fold(0.0, |error, p| error + unit * place(up(p + products + error))))
 }
 
 #[cfg(test)]

@@ -11,16 +11,16 @@ const SHARED: usize = 4;
 /// Up to this many units, they and the last sums take the careful bound.
 const FEW: usize = 256;
 /// Units per product of the kernel.
-const UNITS: usize = 256;
+pub(crate) const UNITS: usize = 256;
 
 /// A feed-forward layer with what its bounds need.
 pub struct Prepared<'a> {
-    part: &'a FeedForward,
-    d: usize,
+    pub(crate) part: &'a FeedForward,
+    pub(crate) d: usize,
     /// The rows `w_k` of the transposed `W_O` before it.
     outer: &'a [f64],
     /// The same, or nothing where they are too many: the directions of shared errors that are kept apart.
-    directions: &'a [f64],
+    pub(crate) directions: &'a [f64],
     /// Their norms, from above.
     spans: Vec<f64>,
     /// Norm of each row of `W1`, from above.
@@ -29,8 +29,8 @@ pub struct Prepared<'a> {
     gammas: Vec<f64>,
     /// `W1_j` . `w_k`, `[q, K]`, and a bound on its size `[q, K]`.
     gains: Vec<f64>,
-    gain_bounds: Vec<f64>,
-    rounding: &'a Rounding,
+    pub(crate) gain_bounds: Vec<f64>,
+    pub(crate) rounding: &'a Rounding,
 }
 
 /// A hidden unit that is not certainly off.
@@ -57,8 +57,8 @@ pub struct Output {
     pub round: Vec<f64>,
     /// The input.
     pub input: Attended,
-    /// The units that are not certainly off.
-    pub units: Vec<Unit>,
+    /// The units that are not certainly off; none where they are too many to be listed.
+    pub units: Option<Vec<Unit>>,
 }
 
 impl Output {
@@ -66,10 +66,27 @@ impl Output {
     pub fn is_finite(&self) -> bool {
         self.input.is_finite() && self.radius.iter().all(|r| r.is_finite())
     }
+
+    /// Nothing is known.
+    pub(crate) fn lost(input: Attended) -> Self {
+        let lost = vec![f64::INFINITY; input.mid.len()];
+        Self { mid: vec![0.0; lost.len()], radius: lost.clone(), round: lost, input, units: None }
+    }
+
+    /// Adds the rounding of the last sums to the radii; where that leaves no finite bound, nothing is known.
+    pub(crate) fn sane(mut self) -> Self {
+        for c in 0..self.mid.len() {
+            self.radius[c] = up(self.radius[c] + self.round[c]);
+            if !(self.mid[c].is_finite() && self.radius[c].is_finite()) {
+                (self.mid[c], self.radius[c], self.round[c]) = (0.0, f64::INFINITY, f64::INFINITY);
+            }
+        }
+        self
+    }
 }
 
 /// The Euclidean norm from above.
-fn norm(x: impl Iterator<Item = f64> + Clone) -> f64 {
+pub(crate) fn norm(x: impl Iterator<Item = f64> + Clone) -> f64 {
     let largest = x.clone().fold(0.0, |m: f64, x| m.max(x.abs()));
     if largest == 0.0 || !largest.is_finite() {
         return largest;
@@ -96,7 +113,7 @@ impl Attended {
         Self { radius, noise: vec![], ..self }
     }
 
-    fn is_finite(&self) -> bool {
+    pub(crate) fn is_finite(&self) -> bool {
         self.radius.iter().chain(&self.noise).all(|r| r.is_finite())
     }
 }
@@ -137,17 +154,21 @@ impl<'a> Prepared<'a> {
         self.directions.len() / self.d
     }
 
-    /// Runs the layer on a block of tokens.
+    /// Runs the layer on a block of tokens; one for which many units are on takes matrix products unless care is asked for.
     pub fn run(&self, tokens: Vec<Attended>, care: Care) -> Vec<Output> {
         let folds = |t: Attended| if self.shared() == 0 { t.folded(self.outer) } else { t };
         let tokens: Vec<Attended> = tokens.into_iter().map(folds).collect();
-        let units = self.screen(&tokens);
-        tokens.into_iter().zip(units).map(|(token, units)| self.apply(token, units, care)).collect()
+        let most = if care == Care::Coarse { FEW * tokens.len() } else { usize::MAX };
+        match self.screen(&tokens, most) {
+            Some(units) => tokens.into_iter().zip(units).map(|(token, units)| self.apply(token, units, care)).collect(),
+            None => self.run_dense(tokens),
+        }
     }
 
     /// The units that are not certainly off, from one matrix product and norms:
     /// |error of `h_j`| <= |`W1_j`| (|rho| + gamma |H|) + gamma |`b_j`| + sum over k of |`W1_j` . `w_k`| `e_k`.
-    fn screen(&self, tokens: &[Attended]) -> Vec<Vec<Unit>> {
+    /// Nothing where they are more than `most`.
+    fn screen(&self, tokens: &[Attended], most: usize) -> Option<Vec<Vec<Unit>>> {
         let (d, k) = (self.d, self.shared());
         let mids: Vec<f64> = tokens.iter().flat_map(|t| t.mid.iter().copied()).collect();
         let sizes: Vec<(f64, f64)> = tokens
@@ -183,16 +204,18 @@ impl<'a> Prepared<'a> {
                     units[t].push(Unit { index: j, mid, radius, round: radius });
                 }
             }
+            if units.iter().map(Vec::len).sum::<usize>() > most {
+                return None;
+            }
         }
-        units
+        Some(units)
     }
 
     /// H + W2 relu(h) + b2.
     fn apply(&self, input: Attended, mut units: Vec<Unit>, care: Care) -> Output {
         let (d, whole) = (self.d, input.whole_radius(self.directions));
-        let lost = || vec![f64::INFINITY; d];
         if !input.is_finite() {
-            return Output { mid: vec![0.0; d], radius: lost(), round: lost(), input, units: vec![] };
+            return Output::lost(input);
         }
         if care == Care::Fine {
             let care = if units.len() <= FEW { Care::Fine } else { Care::Coarse };
@@ -200,29 +223,24 @@ impl<'a> Prepared<'a> {
             // Written so that a bound that is not a number leaves the unit in.
             units.retain(|unit| !matches!((unit.mid + unit.radius).partial_cmp(&0.0), Some(std::cmp::Ordering::Less)));
         }
-        let mut out = Output { mid: vec![0.0; d], radius: whole.clone(), round: vec![0.0; d], input, units };
-        if care == Care::Fine && out.units.len() <= FEW {
-            self.sum_carefully(&mut out, &whole);
+        let mut out = Output { mid: vec![0.0; d], radius: whole.clone(), round: vec![0.0; d], input, units: None };
+        if care == Care::Fine && units.len() <= FEW {
+            self.sum_carefully(&mut out, &units, &whole);
         } else {
-            self.sum(&mut out);
+            self.sum(&mut out, &units);
         }
-        for c in 0..d {
-            out.radius[c] = up(out.radius[c] + out.round[c]);
-            if !(out.mid[c].is_finite() && out.radius[c].is_finite()) {
-                (out.mid[c], out.radius[c], out.round[c]) = (0.0, f64::INFINITY, f64::INFINITY);
-            }
-        }
-        out
+        out.units = Some(units);
+        out.sane()
     }
 
     /// The last sums with `gamma_k` bounds.
-    fn sum(&self, out: &mut Output) {
+    fn sum(&self, out: &mut Output, units: &[Unit]) {
         let mut size: Vec<f64> = out.radius.clone();
         for (c, (h, b)) in out.input.mid.iter().zip(&self.part.b2).enumerate() {
             out.mid[c] = h + b;
             size[c] += h.abs() + b.abs();
         }
-        for unit in &out.units {
+        for unit in units {
             let (h, r) = (unit.mid.max(0.0), unit.radius);
             let row = &self.part.w2[unit.index * self.d..(unit.index + 1) * self.d];
             let sums = out.mid.iter_mut().zip(&mut out.radius).zip(&mut size);
@@ -233,20 +251,23 @@ impl<'a> Prepared<'a> {
                 *size += value.abs() + error;
             }
         }
-        let gamma = self.rounding.gamma(out.units.len() + 2);
-        let tiny = (out.units.len() + 1) as f64 * self.rounding.tiny;
         for (round, size) in out.round.iter_mut().zip(size) {
-            let bound = up(gamma * size + tiny);
-            *round = if up(size + bound) <= self.rounding.largest { bound } else { f64::INFINITY };
+            *round = self.last_rounding(units.len(), size);
         }
     }
 
+    /// The rounding error of H + W2 relu(h) + b2 with this many units and this sum of absolute values.
+    pub(crate) fn last_rounding(&self, units: usize, size: f64) -> f64 {
+        let bound = up(self.rounding.gamma(units + 2) * size + (units + 1) as f64 * self.rounding.tiny);
+        if up(size + bound) <= self.rounding.largest { bound } else { f64::INFINITY }
+    }
+
     /// The last sums with the careful bound, coordinate by coordinate.
-    fn sum_carefully(&self, out: &mut Output, whole: &[f64]) {
+    fn sum_carefully(&self, out: &mut Output, units: &[Unit], whole: &[f64]) {
         for (c, &radius) in whole.iter().enumerate() {
             let mut sum = Sum::new(self.part.b2[c], self.rounding, Care::Fine);
             sum.add(1.0, out.input.mid[c], radius);
-            for unit in &out.units {
+            for unit in units {
                 sum.add(self.part.w2[unit.index * self.d + c], unit.mid.max(0.0), unit.radius);
             }
             let sum = sum.finish();
@@ -269,14 +290,16 @@ impl<'a> Prepared<'a> {
 
     /// How far a program's value of sum over c of `a_c` F(X)_c, formed exactly from its computed F(X), may be from that of the
     /// midpoints. Errors of the input pass through the units that are certainly on, and cancel as they do there.
-    pub fn functional(&self, output: &Output, a: &[f64]) -> f64 {
+    /// Nothing where the units are not listed.
+    pub fn functional(&self, output: &Output, a: &[f64]) -> Option<f64> {
         let (d, k) = (self.d, self.shared());
-        let slope = (2 * d + output.units.len() + 8) as f64 * f64::EPSILON;
+        let units = output.units.as_ref()?;
+        let slope = (2 * d + units.len() + 8) as f64 * f64::EPSILON;
         let mut along: Vec<f64> = a.to_vec();
         let mut along_slop: Vec<f64> = a.iter().map(|a| a.abs()).collect();
         let mut shared: Vec<(f64, f64)> = self.directions.chunks_exact(d).map(|w| inner(a, w)).collect();
         let mut error = 0.0;
-        for unit in &output.units {
+        for unit in units {
             let row = unit.index * d..(unit.index + 1) * d;
             let (gain, size) = inner(a, &self.part.w2[row.clone()]);
             let bound = gain.abs() + slope * size;
@@ -307,7 +330,7 @@ impl<'a> Prepared<'a> {
         for ((value, slop), noise) in shared.iter().zip(&output.input.noise) {
             error += (value.abs() + slope * slop) * noise;
         }
-        up(error + d as f64 * f64::MIN_POSITIVE)
+        Some(up(error + d as f64 * f64::MIN_POSITIVE))
     }
 }
 

@@ -4,9 +4,10 @@ use crate::attention::{Attended, Tokens, attend};
 use crate::dataset::{Alphabet, Dataset};
 use crate::dot::{Care, Dot, dot};
 use crate::error::{Error, Result};
-use crate::feed_forward::{Output, Prepared};
+use crate::feed_forward::{Output, Prepared, norm};
+use crate::kernel::products;
 use crate::model::{Layer, Model};
-use crate::rounding::{Precision, Rounding, two_sum_error};
+use crate::rounding::{Precision, Rounding, two_sum_error, up};
 
 /// A model prepared for one arithmetic.
 pub struct Network<'a> {
@@ -14,6 +15,8 @@ pub struct Network<'a> {
     rounding: &'a Rounding,
     pre: Option<Prepared<'a>>,
     layers: Vec<(&'a Layer, Option<Prepared<'a>>)>,
+    /// The norm of each row of the head, from above.
+    head_norms: Vec<f64>,
 }
 
 /// Some tokens of one sequence, by position.
@@ -38,7 +41,9 @@ impl<'a> Network<'a> {
                 (layer, layer.feed_forward.as_ref().map(|part| prepare(part, outer)))
             })
             .collect();
-        Self { model, rounding, pre, layers }
+        let rows = model.head.iter().flat_map(|head| head.weight.chunks_exact(model.d));
+        let head_norms = rows.map(|row| norm(row.iter().copied())).collect();
+        Self { model, rounding, pre, layers, head_norms }
     }
 
     /// The outputs of all queried tokens, query after query.
@@ -74,6 +79,24 @@ impl<'a> Network<'a> {
         asked.map(passed).collect()
     }
 
+    /// The scores of all labels as midpoints, with radii from norms: |`w_l`| (|radius| + gamma |F(X)|) + gamma |`b_l`|.
+    pub fn rough_scores(&self, output: &Output) -> Vec<(f64, f64)> {
+        let d = self.model.d;
+        let Some(head) = &self.model.head else { return vec![] };
+        let (mut scores, rounding) = (Vec::new(), self.rounding);
+        products(&output.mid, &head.weight, d, &mut scores);
+        let (gamma, tiny) = (rounding.gamma(d + 1), (d + 1) as f64 * rounding.tiny);
+        let spread = norm(output.radius.iter().copied());
+        let size = norm(output.mid.iter().zip(&output.radius).map(|(m, r)| m.abs() + r));
+        let score = |(l, product): (usize, f64)| {
+            let reach = up(self.head_norms[l] * size + head.bias[l].abs());
+            let radius = up(self.head_norms[l] * spread + gamma * reach + tiny);
+            let fits = up(reach + radius) <= rounding.largest;
+            (product + head.bias[l], if fits { radius } else { f64::INFINITY })
+        };
+        scores.into_iter().enumerate().map(score).collect()
+    }
+
     /// The score of a label.
     pub fn score(&self, output: &Output, label: usize, care: Care) -> Dot {
         let (d, head) = (self.model.d, self.model.head.as_ref());
@@ -87,8 +110,7 @@ impl<'a> Network<'a> {
         let plain = dot(a, &output.mid, &output.radius, 0.0, self.rounding, Care::Coarse).spread;
         match (care, self.layers.last()) {
             (Care::Fine, Some((_, Some(part)))) if plain > enough || plain.is_nan() => {
-                let linear = part.functional(output, a);
-                if linear < plain { linear } else { plain }
+                part.functional(output, a).filter(|linear| *linear < plain).unwrap_or(plain)
             }
             _ => plain,
         }
@@ -138,7 +160,7 @@ fn plain(tokens: &Tokens, d: usize, positions: Option<&[usize]>) -> Vec<Attended
 /// An output without a feed-forward layer.
 fn passed(token: Attended) -> Output {
     let (mid, radius) = (token.mid.clone(), token.radius.clone());
-    Output { mid, round: vec![0.0; radius.len()], radius, input: token, units: vec![] }
+    Output { mid, round: vec![0.0; radius.len()], radius, input: token, units: Some(vec![]) }
 }
 
 /// Outputs of all tokens, back into sequences of the same lengths.

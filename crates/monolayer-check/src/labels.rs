@@ -19,6 +19,11 @@ pub const COMFORTABLE: f64 = 2.0;
 /// At most this many evaluations go on to big floats.
 const ESCALATIONS: usize = 4096;
 
+/// Care goes on to the next so many sequences, unless it left nearly all tokens of the last so many open: it must decide one
+/// token in `PAYS`.
+const CAREFUL: usize = 64;
+const PAYS: usize = 32;
+
 /// How every token fared, in one arithmetic.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
@@ -68,27 +73,31 @@ impl Pass<'_> {
         let escalation = Escalation::new(model, self.bits);
         let work =
             Work { pass: self, model, rows: &rows, network: &network, targets: &wanted, escalation: &escalation };
-        let mut outcome = Outcome { decisions: vec![None; self.dataset.tokens()], smallest_ratio: f64::INFINITY };
+        let mut decisions = vec![None; self.dataset.tokens()];
         let wave = if self.first { 4 * rayon::current_num_threads() } else { blocks.len().max(1) };
         for wave in blocks.chunks(wave) {
-            let found: Vec<(Vec<(usize, Decision)>, Block)> = wave.par_iter().map(|block| work.block(block)).collect();
             let mut stop = false;
-            let open: Vec<Block> = found.iter().map(|(_, open)| open.clone()).collect();
-            let settled = if self.precision == Precision::Real { work.escalate(&open) } else { vec![] };
-            for (t, decision) in found.into_iter().flat_map(|(decisions, _)| decisions).chain(settled) {
-                if let Decision::Right(ratio) = decision
-                    && !self.skip[t]
-                {
-                    outcome.smallest_ratio = outcome.smallest_ratio.min(ratio);
+            let mut record = |found: Vec<(usize, Decision)>| {
+                for (t, decision) in found {
+                    stop |= self.first && !self.skip[t] && matches!(decision, Decision::Wrong(_));
+                    decisions[t] = Some(decision);
                 }
-                stop |= self.first && !self.skip[t] && matches!(decision, Decision::Wrong(_));
-                outcome.decisions[t] = Some(decision);
+            };
+            let (found, open): (Vec<_>, Vec<_>) = wave.par_iter().map(|block| work.quickly(block)).unzip();
+            found.into_iter().for_each(&mut record);
+            let left = work.carefully(open.into_iter().flatten().collect(), &mut record);
+            if self.precision == Precision::Real {
+                record(work.escalate(left));
             }
             if stop {
                 break;
             }
         }
-        Ok(outcome)
+        let ratios = decisions.iter().zip(self.skip).filter_map(|(decision, skip)| match decision {
+            Some(Decision::Right(ratio)) if !skip => Some(*ratio),
+            _ => None,
+        });
+        Ok(Outcome { smallest_ratio: ratios.fold(f64::INFINITY, f64::min), decisions })
     }
 }
 
@@ -152,75 +161,109 @@ struct Work<'a> {
     escalation: &'a Escalation<'a>,
 }
 
+/// Tokens of one sequence that are still open, or hardly decided.
+struct Job {
+    query: Query,
+    asked: Vec<Asked>,
+    /// The greatest margin over its error bound, in size, among those that are open.
+    promise: f64,
+}
+
 impl Work<'_> {
-    /// Decides the tokens of a block in f64 enclosures; also returns what stays open.
-    fn block(&self, block: &Block) -> (Vec<(usize, Decision)>, Block) {
-        let mut decisions = Vec::new();
+    /// Decides the tokens of a block with coarse bounds; also returns those that care may decide or improve.
+    fn quickly(&self, block: &Block) -> (Vec<(usize, Decision)>, Vec<Job>) {
         let outputs = self.network.run(self.pass.dataset, self.rows, &block.queries, Care::Coarse);
-        let again = self.settle(block, &outputs, Care::Coarse, &mut decisions);
-        let outputs = self.network.run(self.pass.dataset, self.rows, &again.queries, Care::Fine);
-        let open = self.settle(&again, &outputs, Care::Fine, &mut decisions);
+        let (mut decisions, mut open) = (Vec::new(), Vec::new());
+        let mut at = 0;
+        for query in &block.queries {
+            let here = at..at + query.positions.len();
+            at = here.end;
+            let (asked, outputs) = (&block.asked[here.clone()], &outputs[here]);
+            open.extend(self.settle(query, asked, outputs, Care::Coarse, &mut decisions));
+        }
         (decisions, open)
     }
 
-    /// Decides the tokens of a block, and returns the block of those that need more care. (After the careful pass, open
-    /// decisions are recorded too; escalation may overwrite them.)
-    fn settle(&self, block: &Block, outputs: &[Output], care: Care, decisions: &mut Vec<(usize, Decision)>) -> Block {
-        let mut left = Block::default();
-        let mut at = 0;
-        for query in &block.queries {
-            let mut positions = Vec::new();
-            for &position in &query.positions {
-                let mut wanted = Vec::new();
-                for (id, tokens) in &block.asked[at].wanted {
-                    let decision = decide(
-                        self.network,
-                        self.model.head.as_ref(),
-                        &outputs[at],
-                        &self.targets.wanted(*id),
-                        care,
-                        self.pass.comfortable,
-                    );
-                    let close = match decision {
-                        Decision::Right(ratio) => care == Care::Coarse && ratio < self.pass.comfortable,
-                        Decision::Wrong(_) => false,
-                        Decision::Open(..) => true,
-                    };
-                    if close {
-                        wanted.push((*id, tokens.clone()));
-                    }
-                    if !close || care == Care::Fine {
-                        decisions.extend(tokens.iter().map(|&t| (t, decision.clone())));
-                    }
-                }
-                if !wanted.is_empty() {
-                    positions.push(position);
-                    left.asked.push(Asked { wanted });
-                }
-                at += 1;
-            }
-            if !positions.is_empty() {
-                left.queries.push(Query { sequence: query.sequence, positions });
+    /// Takes care of what is open, the most promising sequences first, for as long as that decides some; returns what is left.
+    fn carefully(&self, mut open: Vec<Job>, record: &mut impl FnMut(Vec<(usize, Decision)>)) -> Vec<Job> {
+        let mut left = Vec::new();
+        open.sort_by(|a, b| b.promise.total_cmp(&a.promise));
+        while !open.is_empty() {
+            let later = open.split_off(open.len().min(CAREFUL));
+            let tokens: usize = open.iter().map(Job::tokens).sum();
+            let one = |job: &Job| {
+                let mut decisions = Vec::new();
+                let outputs =
+                    self.network.run(self.pass.dataset, self.rows, std::slice::from_ref(&job.query), Care::Fine);
+                let left = self.settle(&job.query, &job.asked, &outputs, Care::Fine, &mut decisions);
+                (decisions, left)
+            };
+            let (found, still): (Vec<_>, Vec<_>) = open.par_iter().map(one).unzip();
+            found.into_iter().for_each(&mut *record);
+            let still: Vec<Job> = still.into_iter().flatten().collect();
+            let pays = still.iter().map(Job::tokens).sum::<usize>() * PAYS <= tokens * (PAYS - 1);
+            left.extend(still);
+            open = later;
+            if !pays {
+                left.append(&mut open);
             }
         }
+        left.sort_by_key(|job| job.query.sequence);
         left
     }
 
-    /// Big floats for what f64 enclosures leave open, in the order of the file, as far as the budget goes.
-    fn escalate(&self, open: &[Block]) -> Vec<(usize, Decision)> {
-        let mut jobs = Vec::new();
-        for block in open {
-            let mut asked = block.asked.iter();
-            for query in &block.queries {
-                jobs.extend(query.positions.iter().zip(asked.by_ref()).map(|(&p, asked)| (query.sequence, p, asked)));
+    /// Decides some tokens of a sequence, and returns those that need more care.
+    fn settle(
+        &self,
+        query: &Query,
+        asked: &[Asked],
+        outputs: &[Output],
+        care: Care,
+        decisions: &mut Vec<(usize, Decision)>,
+    ) -> Option<Job> {
+        let query_left = Query { sequence: query.sequence, positions: vec![] };
+        let mut left = Job { query: query_left, asked: vec![], promise: 0.0 };
+        for ((&position, asked), output) in query.positions.iter().zip(asked).zip(outputs) {
+            let mut wanted = Vec::new();
+            for (id, tokens) in &asked.wanted {
+                let target = self.targets.wanted(*id);
+                let decision =
+                    decide(self.network, self.model.head.as_ref(), output, &target, care, self.pass.comfortable);
+                let promise = match decision {
+                    Decision::Right(ratio) if care == Care::Coarse && ratio < self.pass.comfortable => Some(ratio),
+                    Decision::Open(margin, error) => Some((margin / error).abs()),
+                    _ => None,
+                };
+                // Where units are too many to be listed, care would find the same bounds again.
+                let hopeless = output.units.is_none() && self.pass.precision != Precision::Real;
+                if let Some(promise) = promise.filter(|_| !hopeless) {
+                    left.promise = left.promise.max(promise);
+                    wanted.push((*id, tokens.clone()));
+                }
+                decisions.extend(tokens.iter().map(|&t| (t, decision.clone())));
+            }
+            if !wanted.is_empty() {
+                left.query.positions.push(position);
+                left.asked.push(Asked { wanted });
             }
         }
+        Some(left).filter(|left| !left.asked.is_empty())
+    }
+
+    /// Big floats for what f64 enclosures leave open, in the order of the file, as far as the budget goes.
+    fn escalate(&self, open: Vec<Job>) -> Vec<(usize, Decision)> {
+        let one = |job: Job| {
+            let sequence = job.query.sequence;
+            job.query.positions.into_iter().zip(job.asked).map(move |(position, asked)| (sequence, position, asked))
+        };
+        let mut jobs: Vec<(usize, usize, Asked)> = open.into_iter().flat_map(one).collect();
         jobs.truncate(ESCALATIONS);
-        let settle = |&(sequence, position, asked): &(usize, usize, &Asked)| {
+        let settle = |&(sequence, position, ref asked): &(usize, usize, Asked)| {
             let query = Query { sequence, positions: vec![position] };
             // Units that f64 enclosures show to be off are off in real arithmetic too.
             let output = self.network.run(self.pass.dataset, self.rows, &[query], Care::Fine).swap_remove(0);
-            let units = output.is_finite().then(|| output.units.iter().map(|unit| unit.index).collect());
+            let listed = output.units.as_ref().filter(|_| output.is_finite());
+            let units: Option<Vec<usize>> = listed.map(|units| units.iter().map(|unit| unit.index).collect());
             let decision = |id: u32| {
                 let wanted = self.targets.wanted(id);
                 self.escalation.decide(self.pass.dataset, self.rows, (sequence, position), units.clone(), &wanted)
@@ -234,6 +277,12 @@ impl Work<'_> {
             settled
         };
         jobs.par_iter().map(settle).collect::<Vec<_>>().into_iter().flatten().collect()
+    }
+}
+
+impl Job {
+    fn tokens(&self) -> usize {
+        self.asked.iter().flat_map(|asked| &asked.wanted).map(|(_, tokens)| tokens.len()).sum()
     }
 }
 

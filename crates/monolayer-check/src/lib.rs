@@ -7,7 +7,7 @@
 //!
 //! - [`read`], [`dataset`], [`model`], [`certificate`]: the files.
 //! - [`rounding`], [`dot`]: midpoints and radii, and the any-order error bound of a dot product.
-//! - [`attention`], [`feed_forward`], [`forward`]: eqs. 2 and 3 in enclosures.
+//! - [`attention`], [`feed_forward`], `dense`, [`forward`]: eqs. 2 and 3 in enclosures.
 //! - [`interval`], [`expression`], [`hinges`], [`distance`]: how far a model is from a function.
 //! - [`big`]: real arithmetic to as many bits as it takes.
 //! - [`decide`], [`plan`], [`labels`], [`mapping`], [`rank`], [`mod@verify`]: from enclosures to verdicts.
@@ -18,6 +18,7 @@ pub mod certificate;
 pub mod context;
 pub mod dataset;
 pub mod decide;
+mod dense;
 pub mod distance;
 pub mod dot;
 pub mod error;

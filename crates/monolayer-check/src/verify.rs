@@ -98,8 +98,10 @@ fn check(dir: &Path, data: Option<&str>, options: &Options) -> Result<Report> {
         report.impossible = impossible.iter().filter(|x| **x).count();
         check.skip = if options.strict { vec![false; impossible.len()] } else { impossible.clone() };
         let tolerance = options.tolerance.or_else(|| claimed_tolerance(certificate.as_ref(), precision));
-        if mapping_only(certificate.as_ref(), dataset) {
-            report.warnings.push("the dataset has no labels: only claims about contexts are checked".into());
+        if mapping_only(certificate.as_ref(), dataset, &model, tolerance) {
+            report
+                .warnings
+                .push("the model gives no labels of the dataset: only claims about contexts are checked".into());
         } else {
             report.precision = precision.name().into();
             let at = check.pass(precision, tolerance)?;
@@ -117,10 +119,15 @@ fn check(dir: &Path, data: Option<&str>, options: &Options) -> Result<Report> {
     Ok(report)
 }
 
-/// Whether a dataset without labels is there only for claims about contexts.
-fn mapping_only(certificate: Option<&Certificate>, dataset: &Dataset) -> bool {
+/// Whether a dataset is there only for claims about contexts: it has no labels, or the model is attention that gives none.
+fn mapping_only(certificate: Option<&Certificate>, dataset: &Dataset, model: &Model, tolerance: Option<f64>) -> bool {
     let mapping = |claim: &Claimed| matches!(claim, Claimed::ContextualMapping { .. });
-    dataset.labels == Labels::None && certificate.is_some_and(|c| c.claims.iter().any(mapping))
+    let unanswered = match dataset.labels {
+        Labels::None => true,
+        Labels::Classes(..) => model.head.is_none(),
+        Labels::Vectors(..) => model.head.is_none() && tolerance.is_none(),
+    };
+    unanswered && certificate.is_some_and(|c| c.claims.iter().any(mapping))
 }
 
 fn claimed_tolerance(certificate: Option<&Certificate>, precision: Precision) -> Option<f64> {

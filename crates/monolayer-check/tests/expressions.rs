@@ -58,7 +58,7 @@ proptest! {
         let mut machine = Machine::new(&ours, 3);
         machine.run(&sides, own);
         let boxed: Vec<Theirs> = sides.iter().map(|side| Theirs::new(side.lo, side.hi)).collect();
-        let enclosures = theirs.enclose(&boxed, own);
+        let enclosures = [0, 1].map(|output| theirs.enclose(&boxed, own, output));
         // A point of the box that is neither its center nor a corner.
         let point: Vec<f64> = sides.iter().map(|side| side.lo + 0.7 * (side.hi - side.lo)).collect();
         let mut outputs = vec![0.0; 6];

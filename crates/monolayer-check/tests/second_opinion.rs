@@ -4,10 +4,15 @@
 
 #[path = "../examples/soundness/exact.rs"]
 mod exact;
+#[allow(dead_code)]
+#[path = "../examples/soundness/floats.rs"]
+mod floats;
 #[path = "../examples/soundness/models.rs"]
 mod models;
 #[path = "../examples/soundness/random.rs"]
 mod random;
+#[path = "../examples/soundness/trained.rs"]
+mod trained;
 
 use std::fs;
 use std::path::Path;

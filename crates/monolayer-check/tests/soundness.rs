@@ -12,6 +12,8 @@ mod models;
 mod random;
 #[path = "../examples/soundness/run.rs"]
 mod run;
+#[path = "../examples/soundness/trained.rs"]
+mod trained;
 
 use monolayer_check::Precision;
 

@@ -2,14 +2,18 @@
 
 mod approximate;
 mod bench;
+mod claims;
 mod context;
 mod data;
 mod demo;
+mod experiment;
 mod explain;
 mod hardmax;
 mod inspect;
 mod memorize;
 mod predict;
+mod report;
+mod train;
 mod verify;
 
 use std::str::FromStr;
@@ -61,6 +65,10 @@ enum Command {
     Inspect(inspect::Args),
     Explain(explain::Args),
     Hardmax(hardmax::Args),
+    Claims(claims::Args),
+    Train(Box<train::Args>),
+    Experiment(experiment::Args),
+    Report(report::Args),
     Demo(demo::Args),
     Bench(bench::Args),
     /// Print completions for a shell
@@ -102,6 +110,10 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
         Command::Inspect(args) => inspect::run(args, &cli.shared),
         Command::Explain(args) => explain::run(args, &cli.shared),
         Command::Hardmax(args) => hardmax::run(args, &cli.shared),
+        Command::Claims(args) => claims::run(args, &cli.shared),
+        Command::Train(args) => train::run(args, &cli.shared),
+        Command::Experiment(args) => experiment::run(args, &cli.shared),
+        Command::Report(args) => report::run(args, &cli.shared),
         Command::Demo(args) => demo::run(args),
         Command::Bench(args) => bench::run(args, &cli.shared),
         Command::Completions { shell } => {

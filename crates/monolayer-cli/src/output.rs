@@ -79,6 +79,22 @@ impl Progress {
     }
 }
 
+impl Progress {
+    /// What is going on now, with its figures: shown with the bar.
+    pub fn say(&self, message: String) {
+        self.bar.set_message(message);
+    }
+
+    /// A line that stays: above the bar, or by itself where there is none.
+    pub fn line(&self, text: &str) {
+        if self.lines {
+            eprintln!("{text}");
+        } else {
+            self.bar.println(text);
+        }
+    }
+}
+
 impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();

@@ -161,5 +161,85 @@ fn bad_requests() {
     assert!(error(&["--labels"]).contains("no labels"));
     assert!(error(&["--kappa", "inf"]).contains("between 1e-200 and 1e200"));
     assert!(error(&["--head-size", "0"]).contains("0 is not in 1..=4096"));
-    assert!(error(&["--scale", "paper"]).contains("possible values: tight"));
+    assert!(error(&["--scale", "large"]).contains("possible values: tight, certified, paper"));
+    assert!(error(&["--way", "direct"]).contains("--way means nothing at this scale"));
+    assert!(error(&["--scale", "paper", "--kappa", "1"]).contains("use --scale tight"));
+}
+
+/// All pairs of four vectors.
+const PAIRS: &str = "{\"tokens\": [[0.9, 0.4], [-0.7, 0.8]]}\n{\"tokens\": [[0.9, 0.4], [0.2, -1.1]]}\n\
+    {\"tokens\": [[0.9, 0.4], [1.3, -0.5]]}\n{\"tokens\": [[-0.7, 0.8], [0.2, -1.1]]}\n\
+    {\"tokens\": [[-0.7, 0.8], [1.3, -0.5]]}\n{\"tokens\": [[0.2, -1.1], [1.3, -0.5]]}\n";
+
+#[test]
+fn the_theorem_itself() {
+    let folder = Folder::new();
+    let data = folder.file("four.jsonl", PAIRS);
+    let figure = folder.0.path().join("bits.svg");
+    let found = json(&data, &["--scale", "paper", "--figure", figure.to_str().unwrap()], 0);
+    let number = |name: &str| found[name].as_f64().unwrap_or_else(|| panic!("{name}: {}", found[name]));
+    assert_eq!(found["scale"], "paper");
+    assert_eq!(number("log2_delta_theorem").round(), -12_440.0);
+    assert!(number("log2_gap") > number("log2_delta_theorem") && number("log2_gap") < -1000.0);
+    let (identity, direct) = (number("log2_gap_identity"), number("log2_gap_direct"));
+    assert!((identity - direct).abs() < 1e-6 * direct.abs());
+    assert!(number("bits") > -identity && number("r") <= number("r_theorem") * (1.0 + 1e-9));
+    assert_eq!((&found["exceeds_theorem"], &found["contextual_map"]), (&true.into(), &true.into()));
+    for field in ["r_min", "r_max", "epsilon", "vocabulary", "seconds", "kappa", "log2_gap_tight", "log2_promise"] {
+        assert!(found[field].is_number(), "{field}");
+    }
+    let drawn = fs::read_to_string(figure).unwrap();
+    assert!(drawn.starts_with("<svg") && drawn.ends_with("</svg>\n") && drawn.contains("four.jsonl"));
+    let said = text(&data, &["--scale", "paper"], 0);
+    assert!(said.contains("Theorem 2, eq. 8  2^-12440.32  12,441") && said.contains("the tight map"), "{said}");
+
+    let certified = json(&data, &["--scale", "certified"], 0);
+    assert!(certified["log2_gap"].as_f64().unwrap() > -100.0);
+    assert_eq!(certified["exceeds_theorem"], true);
+}
+
+#[test]
+fn more_bits_than_allowed() {
+    let folder = Folder::new();
+    let data = folder.file("four.jsonl", PAIRS);
+    let options = ["--scale", "paper", "--way", "direct", "--max-bits", "1000"];
+    let error = json(&data, &options, 2)["error"].as_str().unwrap().to_owned();
+    assert!(error.contains(" bits, ") && error.contains(" bytes for each number, and --max-bits is 1000"), "{error}");
+    // The identity does not care.
+    let found = json(&data, &["--scale", "paper", "--max-bits", "1000"], 0);
+    assert_eq!((&found["bits"], &found["log2_gap_direct"]), (&53.into(), &Value::Null));
+}
+
+#[test]
+fn the_theorem_for_multisets() {
+    let folder = Folder::new();
+    let data = folder.file("words.conll", "a\nb\n\na\nb\na\nb\n\na\nb\nb\n\na\n");
+    for scale in ["paper", "certified"] {
+        let found = json(&data, &["--scale", scale, "--positions", "none"], 0);
+        assert_eq!((&found["multisets"], &found["same_for_all_weights"]), (&true.into(), &2.into()));
+        assert_eq!(found["exceeds_theorem"], true);
+    }
+    let said = text(&data, &["--scale", "certified", "--positions", "none"], 0);
+    assert!(said.contains("2 contexts appear as one normalized multiset of different sizes"), "{said}");
+}
+
+#[test]
+fn places_of_given_vectors_are_those_of_corollary_2() {
+    let folder = Folder::new();
+    let swapped = "{\"tokens\": [[1, 0], [0, 1]], \"labels\": [\"x\", \"y\"]}\n\
+                   {\"tokens\": [[0, 1], [1, 0]], \"labels\": [\"x\", \"y\"]}\n";
+    let data = folder.file("swapped.jsonl", swapped);
+    let found = json(&data, &["--scale", "certified"], 0);
+    assert_eq!((&found["positions"], &found["vocabulary"]), (&true.into(), &4.into()));
+    // The step is 2 r_max + epsilon, so that epsilon stays what it was.
+    assert!((found["epsilon"].as_f64().unwrap() - 2_f64.sqrt()).abs() < 1e-12);
+    assert!(found["r_max"].as_f64().unwrap() > 6.0);
+}
+
+#[test]
+fn a_zero_token_is_not_covered() {
+    let folder = Folder::new();
+    let data = folder.file("zero.jsonl", "{\"tokens\": [[0], [1]]}\n");
+    let error = json(&data, &["--scale", "paper"], 2)["error"].as_str().unwrap().to_owned();
+    assert!(error.contains("asks for r_min > 0"), "{error}");
 }

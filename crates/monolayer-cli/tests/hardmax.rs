@@ -21,7 +21,7 @@ fn layers_of_models() {
     for (name, shared, kind) in [
         ("hardmax_ties", json!([1, 2, 5]), "hardmax"),
         ("hardmax_causal", json!([5]), "hardmax"),
-        ("long", json!([1, 2, 5]), "softmax"),
+        ("unknown_words", json!([1, 2, 5]), "softmax"),
     ] {
         let model = fixture(name);
         let done = run(&["hardmax", model.to_str().unwrap(), "--length", "5", "--json"]);
@@ -44,7 +44,10 @@ fn what_cannot_be_asked() {
     let config = config.to_str();
     refused(&["hardmax", model, "--layer", "7"], config, &["there is no layer 7", "the last one is"]);
     refused(&["hardmax", "--length", "3"], None, &["fewer than 4 tokens", "three heads"]);
-    refused(&["hardmax", "--layer", "0"], None, &["DIR"]);
+    assert_eq!(run(&["hardmax", "--layer", "0"]).code, 2);
+    let parts = fixture("parts_alone");
+    let config = parts.join("config.json");
+    refused(&["hardmax", parts.to_str().unwrap(), "--layer", "0"], config.to_str(), &["layer 0 has no", "layer 1 has"]);
     refused(&["hardmax", "--draws", "0"], None, &["--draws"]);
     // Feed-forward layers alone: the deep memorizer after its first layer.
     let files = Files::new();

@@ -1,1 +1,250 @@
 //! Every statement of the paper as a run.
+//!
+//! A claim's verdict is computed from what its run finds: does the statement hold as printed, and if not, does its repair?
+//! docs/paper.md lists the verdict of each; a run that disagrees with it is a discovery or a bug. Every claim also has a
+//! mutation, a small wrong change that must turn its verdict into another one: a run that cannot fail shows nothing.
+
+// All runs have one type, whether or not theirs can fail.
+#![allow(clippy::unnecessary_wraps)]
+
+mod appendix;
+mod attention;
+mod corollaries;
+mod corpus;
+mod definitions;
+mod lemmas;
+mod proposition;
+mod support;
+mod theorem_one;
+mod theorem_scale;
+mod theorem_two;
+
+use std::time::Instant;
+
+use monolayer::{Dataset, Result};
+use serde_json::{Value, json};
+
+use crate::example;
+
+/// The page that lists the verdicts.
+const PAGE: &str = include_str!("../../../docs/paper.md");
+
+/// What became of a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It holds as printed, on everything that was run.
+    Holds,
+    /// It does not hold as printed, but after a repair.
+    HoldsAfterRepair,
+    /// It does not hold as printed, and no repair keeps its meaning.
+    FalseAsPrinted,
+}
+
+impl Verdict {
+    const ALL: [Self; 3] = [Self::Holds, Self::HoldsAfterRepair, Self::FalseAsPrinted];
+
+    /// The verdict in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::HoldsAfterRepair => "holds after repair",
+            Self::FalseAsPrinted => "false as printed",
+        }
+    }
+}
+
+/// What a run of a claim found.
+#[derive(Debug, Clone)]
+pub struct Finding {
+    /// Whether the statement held as printed, wherever it was tried.
+    pub printed: bool,
+    /// Whether its repair did, where there is one.
+    pub repaired: Option<bool>,
+    /// The numbers, each with what it is.
+    pub numbers: Vec<(&'static str, f64)>,
+    /// Where the printed statement fails.
+    pub counterexample: Option<String>,
+}
+
+impl Finding {
+    /// A statement without a repair.
+    fn printed(holds: bool) -> Self {
+        Self { printed: holds, repaired: None, numbers: Vec::new(), counterexample: None }
+    }
+
+    /// A statement and its repair.
+    fn repaired(printed: bool, repaired: bool) -> Self {
+        Self { repaired: Some(repaired), ..Self::printed(printed) }
+    }
+
+    fn number(mut self, what: &'static str, value: f64) -> Self {
+        self.numbers.push((what, value));
+        self
+    }
+
+    fn count(self, what: &'static str, value: usize) -> Self {
+        self.number(what, value as f64)
+    }
+
+    fn counterexample(mut self, text: impl Into<String>) -> Self {
+        self.counterexample = Some(text.into());
+        self
+    }
+
+    /// What follows from it.
+    pub fn verdict(&self) -> Verdict {
+        match (self.printed, self.repaired) {
+            (true, _) => Verdict::Holds,
+            (false, Some(true)) => Verdict::HoldsAfterRepair,
+            (false, _) => Verdict::FalseAsPrinted,
+        }
+    }
+
+    /// The numbers in a line.
+    pub fn evidence(&self) -> String {
+        self.numbers.iter().map(|(what, x)| format!("{what}: {}", shown(*x))).collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// A number for people.
+fn shown(x: f64) -> String {
+    match x.abs() {
+        _ if x.fract() == 0.0 && x.abs() < 1e9 => format!("{x}"),
+        size if (1e-3..1e5).contains(&size) => format!("{x:.4}"),
+        _ => format!("{x:.3e}"),
+    }
+}
+
+/// What runs need to know.
+pub struct Context {
+    /// The corpus for claims about corpora.
+    pub data: Dataset,
+    /// Whether heavy runs are asked for.
+    pub full: bool,
+    /// Whether the mutation is applied.
+    pub mutated: bool,
+}
+
+impl Context {
+    /// A context with a corpus of the user's, or the embedded one.
+    pub fn new(data: Option<Dataset>, full: bool) -> Result<Self> {
+        Ok(Self { data: data.map_or_else(example::dataset, Ok)?, full, mutated: false })
+    }
+
+    /// The right thing, or the wrong one under the mutation.
+    fn mutate<T>(&self, right: T, wrong: T) -> T {
+        if self.mutated { wrong } else { right }
+    }
+
+    /// How much to run: more where a full run is asked for.
+    fn effort(&self, usual: usize, full: usize) -> usize {
+        if self.full { full } else { usual }
+    }
+}
+
+/// A statement, how it is run, and how its run can be broken.
+pub struct Claim {
+    /// Its name here.
+    pub id: &'static str,
+    /// Where it stands in the paper.
+    pub place: &'static str,
+    /// The statement in a line.
+    pub statement: &'static str,
+    /// What is run.
+    pub run: &'static str,
+    /// The code behind it: a file and an item in it.
+    pub code: (&'static str, &'static str),
+    /// The mutation that must change the verdict.
+    pub mutation: &'static str,
+    /// The run itself.
+    find: fn(&Context) -> Result<Finding>,
+}
+
+/// All claims, in the order of the paper.
+pub fn all() -> impl Iterator<Item = &'static Claim> {
+    [
+        definitions::CLAIMS,
+        theorem_one::CLAIMS,
+        attention::CLAIMS,
+        theorem_scale::CLAIMS,
+        theorem_two::CLAIMS,
+        corollaries::CLAIMS,
+        lemmas::CLAIMS,
+        proposition::CLAIMS,
+        appendix::CLAIMS,
+        corpus::CLAIMS,
+    ]
+    .into_iter()
+    .flatten()
+}
+
+impl Claim {
+    /// Runs the claim.
+    pub fn find(&self, context: &Context) -> Result<Finding> {
+        (self.find)(context)
+    }
+
+    /// Runs the claim and sets what it found beside what the documentation says.
+    pub fn outcome(&'static self, context: &Context) -> Outcome {
+        let start = Instant::now();
+        let finding = self.find(context);
+        Outcome { claim: self, finding, documented: self.documented(), seconds: start.elapsed().as_secs_f64() }
+    }
+
+    /// The verdict that docs/paper.md lists: a row that begins with the id and ends with the verdict.
+    pub fn documented(&self) -> Option<Verdict> {
+        let start = format!("| `{}` |", self.id);
+        let row = PAGE.lines().find(|line| line.starts_with(&start))?;
+        let last = row.trim_end_matches(['|', ' ']).rsplit(" | ").next()?;
+        Verdict::ALL.into_iter().find(|verdict| verdict.name() == last)
+    }
+}
+
+/// What was found about a claim.
+pub struct Outcome {
+    /// The claim.
+    pub claim: &'static Claim,
+    /// What its run found, or why it could not run.
+    pub finding: Result<Finding>,
+    /// What the documentation says.
+    pub documented: Option<Verdict>,
+    /// How long the run took.
+    pub seconds: f64,
+}
+
+impl Outcome {
+    /// The verdict, unless the run failed.
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.finding.as_ref().ok().map(Finding::verdict)
+    }
+
+    /// Whether the computed verdict is the documented one.
+    pub fn agrees(&self) -> bool {
+        self.verdict().is_some() && self.verdict() == self.documented
+    }
+
+    /// The outcome for machines.
+    pub fn json(&self) -> Value {
+        let claim = self.claim;
+        let mut json = json!({
+            "id": claim.id,
+            "place": claim.place,
+            "statement": claim.statement,
+            "verdict": self.verdict().map(Verdict::name),
+            "documented": self.documented.map(Verdict::name),
+            "run": claim.run,
+            "code": { "file": claim.code.0, "item": claim.code.1 },
+            "mutation": claim.mutation,
+            "seconds": self.seconds,
+        });
+        match &self.finding {
+            Ok(finding) => {
+                json["evidence"] = finding.evidence().into();
+                json["numbers"] = finding.numbers.iter().map(|&(what, x)| (what.to_owned(), json!(x))).collect();
+                json["counterexample"] = finding.counterexample.clone().into();
+            }
+            Err(error) => json["error"] = error.to_string().into(),
+        }
+        json
+    }
+}

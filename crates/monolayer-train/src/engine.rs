@@ -15,7 +15,7 @@ use crate::pass::{Chunk, Pass};
 use crate::rows::{CatchUp, catch_ups};
 
 /// About as many tokens are in a chunk of a batch, the work of one thread.
-const CHUNK: usize = 256;
+pub const CHUNK: usize = 256;
 /// A mean loss above this is no longer training.
 const DIVERGED: f64 = 1e8;
 /// Rows are never more than this many steps behind, nor more than an eighth of all steps: [`crate::rows`] says why.

@@ -6,16 +6,26 @@
 
 pub mod architecture;
 mod attention;
+pub mod bound;
+pub mod ceilings;
+pub mod checkpoint;
 pub mod engine;
+pub mod entities;
 pub mod export;
 mod feed_forward;
+pub mod labels;
 mod loss;
+pub mod metrics;
 mod norm;
 pub mod optimizer;
+pub mod options;
 mod pass;
 mod product;
 mod rows;
+pub mod run;
+pub mod source;
 
 pub use architecture::Architecture;
 pub use engine::{Batch, Diverged, Engine, Evaluation, Step, Targets, Tokens};
 pub use optimizer::Optimizer;
+pub use options::Options;

@@ -23,7 +23,7 @@ use ids::Ids;
 use layout::Layout;
 use quantizer::Quantizer;
 pub use reach::{Needed, Reached, Tried};
-use readout::Readout;
+use readout::{Readout, TooClose};
 
 use crate::attention::{Attention, Mask};
 use crate::cells::{self, Cells, Grid, Levels};
@@ -127,10 +127,33 @@ impl Approximator {
     /// Everything but the weights, for a grid with its levels.
     fn plan_levels(&self, grid: Grid, levels: &Levels, tell: &dyn Fn(usize)) -> Result<Plan> {
         let cells = levels.cells;
-        let arrangement = self.arrange(&grid, &cells, tell)?;
-        let readout = arrangement.read_out(levels, grid.edges.len())?;
-        let bound = Bound::new(levels, &readout, &grid, arrangement.quantizer.ramp);
+        let mut best: Option<(Arrangement, Readout, Bound)> = None;
+        for codes in self.codes(&grid, &cells, tell) {
+            let Some(arrangement) = Arrangement::with(&grid, &cells, &codes) else { continue };
+            let Ok(readout) = arrangement.read_out(levels, grid.edges.len()) else { continue };
+            let bound = Bound::new(levels, &readout, &grid, arrangement.quantizer.ramp);
+            if best.as_ref().is_none_or(|(_, _, best)| bound.inside < best.inside) {
+                best = Some((arrangement, readout, bound));
+            }
+        }
+        let (arrangement, readout, bound) = best.ok_or_else(|| does_not_fit(&cells))?;
         Ok(Plan { grid, cells, arrangement, readout, bound })
+    }
+
+    /// Codes worth trying.
+    fn codes(&self, grid: &Grid, cells: &Cells, tell: &dyn Fn(usize)) -> Vec<Codes> {
+        let exact = codes::exact_codes(grid, cells);
+        if !cells.symmetric {
+            return exact.into_iter().collect();
+        }
+        // With two other tokens, those that softmax orders by sum and variance: neighbors on the line are alike, and so are
+        // their levels, which leaves room for finer ones.
+        let plain = (cells.length == 3 && cells.token_cells > 1)
+            .then(|| codes::searched_codes(grid, cells, self.seed, 1, tell));
+        match (exact, plain) {
+            (Some(exact), plain) => std::iter::once(exact).chain(plain).collect(),
+            (None, _) => vec![codes::searched_codes(grid, cells, self.seed, self.candidates, tell)],
+        }
     }
 
     /// The cells of a function's sequences on a grid; an error if they are too many.
@@ -150,16 +173,6 @@ impl Approximator {
                 ))
             }
         }
-    }
-
-    /// Codes, and the scales at which computed ids are certainly told apart.
-    fn arrange(&self, grid: &Grid, cells: &Cells, tell: &dyn Fn(usize)) -> Result<Arrangement> {
-        let codes = codes::exact_codes(grid, cells)
-            .or_else(|| cells.symmetric.then(|| codes::searched_codes(grid, cells, self.seed, self.candidates, tell)));
-        let codes = codes.ok_or_else(|| does_not_fit(cells))?;
-        let proved = (0..52).find_map(|e| Arrangement::new(grid, cells, &codes, f64::from(e).exp2(), true));
-        let real = || (2..52).find_map(|e| Arrangement::new(grid, cells, &codes, f64::from(e).exp2(), false));
-        proved.or_else(real).ok_or_else(|| does_not_fit(cells))
     }
 
     /// The weights: eq. 19 with all skips.
@@ -225,6 +238,12 @@ fn does_not_fit(cells: &Cells) -> Error {
 }
 
 impl Arrangement {
+    /// The scales at which computed ids are certainly told apart, or else at which true ids are.
+    fn with(grid: &Grid, cells: &Cells, codes: &Codes) -> Option<Self> {
+        let proved = (0..52).find_map(|e| Self::new(grid, cells, codes, f64::from(e).exp2(), true));
+        proved.or_else(|| (2..52).find_map(|e| Self::new(grid, cells, codes, f64::from(e).exp2(), false)))
+    }
+
     /// The arrangement with `unit` quanta to a unit, and with ramps as narrow as rounding allows; `None` if it does not do.
     fn new(grid: &Grid, cells: &Cells, codes: &Codes, unit: f64, floats: bool) -> Option<Self> {
         let layout = Layout::new(codes, cells.length, unit)?;
@@ -247,15 +266,10 @@ impl Arrangement {
         };
         let ids = Ids::new(cells, codes, &layout);
         let wide = 2.0 * error + layout::RAMP * ids.gap + 2.0;
-        (ids.gap >= 4.0 && wide <= ids.gap).then(|| Self { layout, quantizer, ids, error })
+        (ids.gap >= 4.0 && wide <= ids.gap).then_some(Self { layout, quantizer, ids, error })
     }
 
-    fn read_out(&self, levels: &Levels, d: usize) -> Result<Readout> {
-        Readout::new(&self.ids, &self.layout, self.error, &levels.levels, d).map_err(|close| {
-            Error::request(
-                format!("ids are {} quanta apart, and computed ones {} off", close.gap, close.error),
-                "use a coarser --grid",
-            )
-        })
+    fn read_out(&self, levels: &Levels, d: usize) -> std::result::Result<Readout, TooClose> {
+        Readout::new(&self.ids, &self.layout, self.error, &levels.levels, d)
     }
 }

@@ -5,6 +5,7 @@
 
 mod adapt;
 mod levels;
+mod look;
 mod patch;
 mod plan;
 

@@ -121,12 +121,12 @@ pub fn output_length(view: &View, v: &[f64], separation: &TokenSeparation) -> f6
 }
 
 /// An upper bound of `|v . x|` for all tokens, hence of `|g|`, which is a mean of such numbers.
-fn largest(view: &View, v: &[f64]) -> f64 {
+pub(crate) fn largest(view: &View, v: &[f64]) -> f64 {
     projections(view, v).iter().map(|p| p.magnitude()).fold(0.0, f64::max)
 }
 
 /// An enclosure of the length of a vector.
-fn norm(w: &[f64]) -> Interval {
+pub(crate) fn norm(w: &[f64]) -> Interval {
     match w.iter().filter(|&&x| x != 0.0).collect::<Vec<_>>()[..] {
         // One entry: exact, whatever its size.
         [x] => Interval::point(x.abs()),
@@ -135,7 +135,7 @@ fn norm(w: &[f64]) -> Interval {
 }
 
 /// A lower bound of the distance of ids of different tokens.
-fn other_token(view: &View, map: &ContextMap, separation: &TokenSeparation, shift: Interval) -> f64 {
+pub(crate) fn other_token(view: &View, map: &ContextMap, separation: &TokenSeparation, shift: Interval) -> f64 {
     if separation.vocabulary == 1 {
         return f64::INFINITY;
     }
@@ -162,6 +162,6 @@ fn float_below(x: Magnitude) -> f64 {
 }
 
 /// A lower bound of the binary logarithm of a positive float.
-fn log2_below(x: f64) -> f64 {
+pub(crate) fn log2_below(x: f64) -> f64 {
     (Interval::point(x).ln() / Interval::point(2.0).ln()).lo()
 }

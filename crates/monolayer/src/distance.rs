@@ -51,7 +51,8 @@ struct Lattice {
 impl Lattice {
     /// The best of some lattices of about `size` points.
     fn new(size: u64, entries: usize) -> Self {
-        let size = (size..).find(|n| is_prime(*n)).expect("there are primes of every size");
+        // Bertrand: there is a prime below twice any number.
+        let size = (size..2 * size).find(|n| is_prime(*n)).expect("at least 2");
         // Multipliers spread over the residues by the golden ratio.
         let multiplier = |i: u64| 1 + (((i + 1) as f64 * 0.618_033_988_749_894_9).fract() * (size - 2) as f64) as u64;
         let lattices = (0..GENERATORS).map(|i| Self::korobov(size, multiplier(i), entries));
@@ -93,5 +94,5 @@ impl Lattice {
 }
 
 fn is_prime(n: u64) -> bool {
-    n >= 2 && (2..).take_while(|i| i * i <= n).all(|i| n % i != 0)
+    n >= 2 && (2..n).take_while(|i| i * i <= n).all(|i| !n.is_multiple_of(i))
 }

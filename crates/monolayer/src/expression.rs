@@ -57,14 +57,18 @@ impl Expression {
         steps.any(|step| matches!(step, Step::Place | Step::OwnPlace))
     }
 
+    /// What is to be done for the output token `own`.
+    fn tapes(&self, length: usize, own: usize) -> Result<Vec<Tape>> {
+        self.codes.iter().map(|code| unroll::unroll(code, self.dim, length, own)).collect()
+    }
+
     /// The function on sequences of `length` tokens.
     pub fn at_length(&self, length: usize) -> Result<Program> {
         if length == 0 {
             return Err(Error::request("sequences of 0 tokens", "set --length to 1 or more"));
         }
         let tapes = if self.uses_places() { length } else { 1 };
-        let tapes =
-            (0..tapes).map(|own| unroll::unroll(&self.codes, self.dim, length, own)).collect::<Result<Vec<Tape>>>()?;
+        let tapes = (0..tapes).map(|own| self.tapes(length, own)).collect::<Result<Vec<Vec<Tape>>>>()?;
         Ok(Program { expression: self.clone(), length, tapes })
     }
 }
@@ -74,8 +78,8 @@ impl Expression {
 pub struct Program {
     expression: Expression,
     length: usize,
-    /// One per output token, or that of the first one if the function is equivariant.
-    tapes: Vec<Tape>,
+    /// For each output token, or only the first one if the function is equivariant, one per output coordinate.
+    tapes: Vec<Vec<Tape>>,
 }
 
 impl Program {
@@ -84,17 +88,17 @@ impl Program {
         &self.expression
     }
 
-    /// The tape for an output token, and the entry of the sequence that stands for each of its entries: up to symmetry the
+    /// The tapes for an output token, and the entry of the sequence that stands for each of its entries: up to symmetry the
     /// output token changes places with the first one.
-    fn tape(&self, token: usize) -> (&Tape, impl Fn(usize) -> usize + use<>) {
-        let (tape, swapped) = if self.tapes.len() == 1 { (&self.tapes[0], token) } else { (&self.tapes[token], 0) };
+    fn tapes(&self, token: usize) -> (&[Tape], impl Fn(usize) -> usize + use<>) {
+        let (tapes, swapped) = if self.tapes.len() == 1 { (&self.tapes[0], token) } else { (&self.tapes[token], 0) };
         let d = self.expression.dim;
         let entry = move |i: usize| match i / d {
             0 => swapped * d + i,
             j if j == swapped => i - swapped * d,
             _ => i,
         };
-        (tape, entry)
+        (tapes, entry)
     }
 }
 
@@ -112,31 +116,28 @@ impl Function for Program {
     }
 
     fn values(&self, sequence: &[f64], outputs: &mut [f64]) {
-        let mut nodes = Vec::with_capacity(self.tapes[0].nodes.len());
+        let mut nodes = Vec::new();
         for (token, outputs) in outputs.chunks_exact_mut(self.expression.dim).enumerate() {
-            let (tape, entry) = self.tape(token);
-            tape.floats(|i| sequence[entry(i)], &mut nodes);
-            for (output, node) in outputs.iter_mut().zip(&tape.outputs) {
-                *output = nodes[*node as usize];
+            let (tapes, entry) = self.tapes(token);
+            for (output, tape) in outputs.iter_mut().zip(tapes) {
+                tape.floats(|i| sequence[entry(i)], &mut nodes);
+                *output = nodes[tape.output as usize];
             }
         }
     }
 
-    fn enclose(&self, sequence: &[Interval], token: usize) -> Vec<Enclosure> {
-        let (tape, entry) = self.tape(token);
+    fn enclose(&self, sequence: &[Interval], token: usize, output: usize) -> Enclosure {
+        let (tapes, entry) = self.tapes(token);
+        let tape = &tapes[output];
         let middle = |i: usize| Interval::point(sequence[i].center());
         let over = tape.ranges(|i| sequence[entry(i)]).nodes;
         let center = tape.ranges(|i| middle(entry(i))).nodes;
-        let output = |&node: &u32| {
-            let of_tape = tape.slopes(node, &over, &center, sequence.len());
-            // The swap is its own inverse.
-            let slopes: Vec<Interval> = (0..sequence.len()).map(|i| of_tape[entry(i)]).collect();
-            let center = center[node as usize];
-            let linear = (0..sequence.len()).fold(center, |sum, i| sum + slopes[i] * (sequence[i] - middle(i)));
-            let range = intersection(over[node as usize], linear);
-            Enclosure { range, center, slopes }
-        };
-        tape.outputs.iter().map(output).collect()
+        let of_tape = tape.slopes(tape.output, &over, &center, sequence.len());
+        // The swap of tokens is its own inverse.
+        let slopes: Vec<Interval> = (0..sequence.len()).map(|i| of_tape[entry(i)]).collect();
+        let center = center[tape.output as usize];
+        let linear = (0..sequence.len()).fold(center, |sum, i| sum + slopes[i] * (sequence[i] - middle(i)));
+        Enclosure { range: intersection(over[tape.output as usize], linear), center, slopes, lipschitz: None }
     }
 }
 

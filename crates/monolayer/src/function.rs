@@ -18,8 +18,8 @@ pub trait Function: Sync {
     /// The outputs of all tokens, in floating-point arithmetic.
     fn values(&self, sequence: &[f64], outputs: &mut [f64]);
 
-    /// What the outputs of one token are over a box of sequences, where the function is defined.
-    fn enclose(&self, sequence: &[Interval], token: usize) -> Vec<Enclosure>;
+    /// What one output coordinate of one token is over a box of sequences, where the function is defined.
+    fn enclose(&self, sequence: &[Interval], token: usize, output: usize) -> Enclosure;
 
     /// What the enclosures take for granted, for the certificate: nothing unless a user vouches for it.
     fn assumption(&self) -> Option<String> {
@@ -37,6 +37,8 @@ pub struct Enclosure {
     /// For each entry of the sequence, slopes s with f(x) in f(c) + sum of s_i (x_i - c_i) for all x of the box, c its
     /// center; the whole line where the function may jump.
     pub slopes: Vec<Interval>,
+    /// A constant with |f(x) - f(c)| <= constant * max |x_i - c_i|, where that says more than the slopes.
+    pub lipschitz: Option<f64>,
 }
 
 /// A closure with a Lipschitz constant that its author vouches for.
@@ -71,19 +73,20 @@ impl<F: Fn(&[f64], &mut [f64]) + Sync> Function for Lipschitz<F> {
     }
 
     /// From the value at the center, as far as the constant allows.
-    fn enclose(&self, sequence: &[Interval], token: usize) -> Vec<Enclosure> {
+    fn enclose(&self, sequence: &[Interval], token: usize, output: usize) -> Enclosure {
         let center: Vec<f64> = sequence.iter().map(|x| x.center()).collect();
         let mut outputs = vec![0.0; center.len()];
         self.values(&center, &mut outputs);
         let radius = |(x, c): (&Interval, &f64)| (*x - Interval::point(*c)).magnitude();
         let farthest = sequence.iter().zip(&center).map(radius).fold(0.0, f64::max);
         let change = rounding::mul_up(self.constant, farthest);
-        let enclosure = |value: &f64| {
-            let center = Interval::point(*value);
-            let range = center + Interval::new(-change, change);
-            Enclosure { range, center, slopes: vec![Interval::WHOLE; sequence.len()] }
-        };
-        outputs[token * self.dim..(token + 1) * self.dim].iter().map(enclosure).collect()
+        let center = Interval::point(outputs[token * self.dim + output]);
+        Enclosure {
+            range: center + Interval::new(-change, change),
+            center,
+            slopes: vec![Interval::WHOLE; sequence.len()],
+            lipschitz: Some(self.constant),
+        }
     }
 
     fn assumption(&self) -> Option<String> {

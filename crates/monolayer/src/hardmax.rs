@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::exact::ball;
 use crate::matrix::Matrix;
 
-pub use draws::{Tally, draws};
+pub use draws::{Tally, draw, draws};
 
 /// Multiples of v that a hardmax layer cannot tell apart, and those of the paper's proof, which mean pooling does.
 const PAIR: [[i64; 4]; 2] = [[1, 2, 5, 6], [1, 3, 4, 6]];

@@ -7,6 +7,7 @@ use crate::dataset::Vocabulary;
 use crate::embedding::Embedding;
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
+use crate::separation::separation;
 
 /// Where the vectors of places come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +61,15 @@ impl Positions {
     }
 }
 
+/// Corollary 2 repaired: `E_k = c k e_1` with `c >= 2 r_max + epsilon`. Vectors at different places are then more than epsilon
+/// apart, and those at one place as far as they were.
+pub fn far_steps(vectors: &Matrix<f64>, length: usize) -> Matrix<f64> {
+    let s = separation(vectors.cols, &vectors.data);
+    // One part in a thousand covers what rounding may take away.
+    let c = (2.0 * s.r_max + if s.epsilon.is_finite() { s.epsilon } else { s.r_max }) * 1.001;
+    Matrix::from_fn(length, vectors.cols, |k, j| if j == 0 { (k + 1) as f64 * c } else { 0.0 })
+}
+
 /// How many sign codes [`gold_codes`] has.
 const GOLD_CODES: usize = 2048;
 
@@ -111,6 +121,18 @@ mod tests {
             .map(|(i, j)| differ(codes.row(i), codes.row(j)))
             .min();
         assert_eq!(nearest, Some(12));
+    }
+
+    #[test]
+    fn far_steps_keep_the_separation() {
+        let vectors = Matrix::new(3, 2, vec![1.0, 0.5, -1.0, -0.5, 1.0, 0.75]);
+        let steps = far_steps(&vectors, 4);
+        let at = |k: usize| {
+            vectors.iter_rows().flat_map(move |x| [x[0], x[1]]).zip(steps.row(k).repeat(3)).map(|(x, e)| x + e)
+        };
+        let all: Vec<f64> = (0..4).flat_map(at).collect();
+        let epsilon = separation(2, &vectors.data).epsilon;
+        assert!((separation(2, &all).epsilon - epsilon).abs() < 1e-12);
     }
 
     #[test]

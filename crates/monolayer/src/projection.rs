@@ -19,19 +19,42 @@ pub struct Direction {
 /// Directions tried at most: each succeeds with probability at least 1 - 2/pi, so this many fail for no real data.
 const TRIES: usize = 1000;
 
+/// Points that Lemma 2 can be verified for.
+pub trait Points {
+    /// The dimension.
+    fn d(&self) -> usize;
+    /// Enclosures of the inner products of all points with v.
+    fn project(&self, v: &[f64]) -> Vec<Interval>;
+    /// An enclosure of the distance of two points.
+    fn distance(&self, i: usize, j: usize) -> Interval;
+    /// An upper bound of all distances.
+    fn diameter(&self) -> f64;
+}
+
+/// The rows of a row-major `[N, d]` array.
+struct Rows<'a> {
+    d: usize,
+    rows: &'a [f64],
+}
+
 /// Lemma 2: a unit vector v with `sqrt(8 / (pi d)) / N^2 |x - x'| <= |v . (x - x')| <= |x - x'|` for all of N different points,
 /// the rows of a row-major `[N, d]` array. Floats cannot be a unit vector exactly: v is a little shorter, which the upper
 /// bound allows, and the lower bound is verified for v as it is.
 pub fn lemma_2(d: usize, points: &[f64], seed: u64) -> Result<Direction> {
+    lemma_2_for(&Rows { d, rows: points }, seed)
+}
+
+/// Lemma 2 for any kind of points.
+pub fn lemma_2_for(points: &impl Points, seed: u64) -> Result<Direction> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     for tries in 1..=TRIES {
-        let v = shortened((0..d).map(|_| StandardNormal.sample(&mut rng)).collect());
-        if holds(d, points, &v) {
+        let v = shortened((0..points.d()).map(|_| StandardNormal.sample(&mut rng)).collect());
+        if holds(points, &v) {
             return Ok(Direction { v, tries });
         }
     }
     Err(Error::request(
-        format!("no direction keeps these {} points apart", points.len() / d),
+        format!("no direction of {TRIES} keeps the points apart as Lemma 2 says"),
         "some are too close for double precision",
     ))
 }
@@ -61,7 +84,7 @@ pub fn lemma_3(d: usize, vocabulary: &[f64], delta: f64, seed: u64) -> Result<Sc
     let kappa = size.powi(4) * Interval::pi() * Interval::point(d as f64) * Interval::point(delta)
         / (Interval::point(8.0) * Interval::point(epsilon) * Interval::point(below(constants.r_min)));
     let kappa = kappa.hi();
-    let projected = sorted(d, vocabulary, &direction.v);
+    let projected = sorted(&Rows { d, rows: vocabulary }, &direction.v);
     let keys = projected.windows(2).map(|w| (w[1].0 - w[0].0).mignitude()).fold(f64::INFINITY, f64::min);
     let queries = projected.iter().map(|p| p.0.mignitude()).fold(f64::INFINITY, f64::min);
     let apart = if keys.is_finite() {
@@ -78,43 +101,65 @@ pub fn lemma_3(d: usize, vocabulary: &[f64], delta: f64, seed: u64) -> Result<Sc
     ))
 }
 
-/// The vector, scaled to a length just below 1.
-fn shortened(x: Vec<f64>) -> Vec<f64> {
+/// The entries of v are multiples of this, so that projections of codes of +1 and -1 are exact in double precision.
+const GRID: f64 = 1.0 / (1_u64 << 40) as f64;
+
+/// The vector, scaled to a length just below 1, on the grid.
+pub(crate) fn shortened(x: Vec<f64>) -> Vec<f64> {
     let length = x.iter().map(|x| x * x).sum::<f64>().sqrt();
-    x.into_iter().map(|x| x / length * (1.0 - 1e-10)).collect()
+    x.into_iter().map(|x| (x / length * (1.0 - 1e-10) / GRID).trunc() * GRID).collect()
 }
 
-/// Enclosures of the projections in increasing order of their centers, with the row of each.
-fn sorted(d: usize, points: &[f64], v: &[f64]) -> Vec<(Interval, usize)> {
-    let dot = |x: &[f64]| {
-        x.iter().zip(v).fold(Interval::point(0.0), |sum, (&x, &v)| sum + Interval::point(x) * Interval::point(v))
-    };
-    let mut projected: Vec<(Interval, usize)> = points.chunks_exact(d).map(dot).zip(0..).collect();
+impl Points for Rows<'_> {
+    fn d(&self) -> usize {
+        self.d
+    }
+
+    fn project(&self, v: &[f64]) -> Vec<Interval> {
+        let dot = |x: &[f64]| {
+            x.iter().zip(v).fold(Interval::point(0.0), |sum, (&x, &v)| sum + Interval::point(x) * Interval::point(v))
+        };
+        self.rows.chunks_exact(self.d).map(dot).collect()
+    }
+
+    fn distance(&self, i: usize, j: usize) -> Interval {
+        let row = |i: usize| &self.rows[i * self.d..(i + 1) * self.d];
+        length(row(i).iter().zip(row(j)).map(|(&x, &y)| Interval::point(x) - Interval::point(y)))
+    }
+
+    fn diameter(&self) -> f64 {
+        let length = |x: &[f64]| length(x.iter().map(|&x| Interval::point(x))).hi();
+        self.rows.chunks_exact(self.d).map(length).fold(0.0, f64::max) * 2.0
+    }
+}
+
+/// The length of a vector.
+pub(crate) fn length(x: impl Iterator<Item = Interval>) -> Interval {
+    x.fold(Interval::point(0.0), |sum, x| sum + x.square()).sqrt()
+}
+
+/// Enclosures of the projections in increasing order of their centers, with the number of each.
+fn sorted(points: &impl Points, v: &[f64]) -> Vec<(Interval, usize)> {
+    let mut projected: Vec<(Interval, usize)> = points.project(v).into_iter().zip(0..).collect();
     projected.sort_by(|a, b| a.0.center().total_cmp(&b.0.center()));
     projected
 }
 
 /// Whether v certainly satisfies Lemma 2. Two points can only break the lower bound where their projections are within the
 /// bound's smallness times the diameter: only those few pairs are looked at.
-fn holds(d: usize, points: &[f64], v: &[f64]) -> bool {
-    let length = |x: &[Interval]| x.iter().fold(Interval::point(0.0), |sum, x| sum + x.square()).sqrt();
-    let enclosed = |x: &[f64]| x.iter().map(|&x| Interval::point(x)).collect::<Vec<_>>();
-    if length(&enclosed(v)).hi() > 1.0 {
+fn holds(points: &impl Points, v: &[f64]) -> bool {
+    if length(v.iter().map(|&v| Interval::point(v))).hi() > 1.0 {
         return false;
     }
-    let rows: Vec<&[f64]> = points.chunks_exact(d).collect();
-    let share = (Interval::point(8.0) / (Interval::pi() * Interval::point(d as f64))).sqrt()
-        / Interval::point(rows.len() as f64).square();
-    let diameter = rows.iter().map(|x| length(&enclosed(x)).hi()).fold(0.0, f64::max) * 2.0;
-    let projected = sorted(d, points, v);
+    let projected = sorted(points, v);
+    let share = (Interval::point(8.0) / (Interval::pi() * Interval::point(points.d() as f64))).sqrt()
+        / Interval::point(projected.len() as f64).square();
     let width = projected.iter().map(|p| p.0.width()).fold(0.0, f64::max);
-    let near = (share * Interval::point(diameter)).hi() + 2.0 * width;
+    let near = (share * Interval::point(points.diameter())).hi() + 2.0 * width;
     for (i, a) in projected.iter().enumerate() {
         // Centers are rounded, hence the small slack.
         for b in projected[i + 1..].iter().take_while(|b| b.0.center() - a.0.center() <= near * (1.0 + 1e-9)) {
-            let difference: Vec<Interval> =
-                rows[a.1].iter().zip(rows[b.1]).map(|(&x, &y)| Interval::point(x) - Interval::point(y)).collect();
-            if (b.0 - a.0).mignitude() < (share * length(&difference)).hi() {
+            if (b.0 - a.0).mignitude() < (share * points.distance(a.1, b.1)).hi() {
                 return false;
             }
         }
@@ -176,6 +221,10 @@ mod tests {
                 }
             }
         }
+    }
+
+    fn holds(d: usize, rows: &[f64], v: &[f64]) -> bool {
+        super::holds(&Rows { d, rows }, v)
     }
 
     #[test]

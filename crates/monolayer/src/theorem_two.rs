@@ -1,7 +1,8 @@
 //! Theorem 2 as the paper states it: what its own weights guarantee, in logarithms.
 
-use std::f64::consts::{LN_2, PI};
+use std::f64::consts::PI;
 
+use crate::arithmetic::{Interval, Number};
 use crate::separation::Separation;
 
 /// The (r, delta) that Theorem 2 promises.
@@ -25,17 +26,39 @@ impl Guarantee {
         if r_min == 0.0 || !epsilon.is_finite() {
             return None;
         }
-        let ln_n = (n as f64).ln();
-        let a = (vocabulary as f64 + 1.0).powi(4) * (2.0 * ln_n + 3.0) * PI * d as f64;
-        let exponent = a * (r_max / epsilon) * (r_max / r_min) / 4.0;
-        let prefactor = 1.0 + 2.0 * ln_n.log2() + 2.0 * epsilon.log2() + r_min.log2() - 2.0 * r_max.log2() - a.log2();
-        Some(Self { r: r_max + epsilon / 4.0, log2_delta: prefactor - exponent / LN_2 })
+        let log2_delta = log2_delta(vocabulary, n, d, [r_min, r_max, epsilon], &PI);
+        Some(Self { r: r_max + epsilon / 4.0, log2_delta })
+    }
+
+    /// A number certainly above the logarithm of (8) for constants that are right to within a relative error of 1e-12; `None`
+    /// where the theorem does not speak, minus infinity for n = 1.
+    pub fn log2_delta_above(vocabulary: usize, n: usize, d: usize, separation: &Separation) -> Option<f64> {
+        if n == 1 {
+            return Self::new(vocabulary, n, d, separation).map(|g| g.log2_delta);
+        }
+        Self::new(vocabulary, n, d, separation)?;
+        let error = Interval::new(1.0 - 1e-12, 1.0 + 1e-12);
+        let constants = [separation.r_min, separation.r_max, separation.epsilon].map(|x| Interval::point(x) * error);
+        Some(log2_delta(vocabulary, n, d, constants, &Interval::pi()).hi())
     }
 
     /// The bits that a number needs to hold such a distance: `None` where the formula gives 0.
     pub fn bits(&self) -> Option<f64> {
         self.log2_delta.is_finite().then(|| (-self.log2_delta).ceil().max(1.0))
     }
+}
+
+/// The binary logarithm of (8) for `[r_min, r_max, epsilon]`. Quotients of lengths first: their squares may overflow.
+fn log2_delta<N: Number>(vocabulary: usize, n: usize, d: usize, [r_min, r_max, epsilon]: [N; 3], pi: &N) -> N {
+    let number = |x: usize| N::from_f64(x as f64);
+    let log2 = |x: &N| x.ln() / number(2).ln();
+    let twice = |x: N| x.clone() + x;
+    let square = |x: N| x.clone() * x;
+    let ln_n = number(n).ln();
+    let a = square(square(number(vocabulary + 1))) * (twice(ln_n.clone()) + number(3)) * pi * number(d);
+    let exponent = a.clone() * (r_max.clone() / &epsilon) * (r_max.clone() / &r_min) / number(4);
+    let lengths = twice(log2(&epsilon)) + log2(&r_min) - twice(log2(&r_max));
+    N::one() + twice(log2(&ln_n)) + lengths - log2(&a) - exponent / number(2).ln()
 }
 
 #[cfg(test)]
@@ -51,6 +74,8 @@ mod tests {
         assert_eq!(guarantee.log2_delta.round(), -12_440.0);
         assert_eq!(guarantee.bits(), Some((-guarantee.log2_delta).ceil()));
         assert_eq!(guarantee.r, constants.r_max + constants.epsilon / 4.0);
+        let above = Guarantee::log2_delta_above(4, 2, 2, &constants).unwrap();
+        assert!(above > guarantee.log2_delta && above < guarantee.log2_delta + 1e-6);
     }
 
     /// Eq. 8 itself, where a float can hold it.

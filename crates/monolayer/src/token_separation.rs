@@ -23,6 +23,8 @@ pub struct TokenSeparation {
     pub epsilon_below: f64,
     /// A certain upper bound of `r_max`.
     pub r_max_above: f64,
+    /// A certain lower bound of `r_min`.
+    pub r_min_below: f64,
 }
 
 /// The unit roundoff.
@@ -39,9 +41,11 @@ pub fn token_separation(view: &View) -> Result<TokenSeparation> {
     let r_max = norms.iter().copied().fold(0.0, f64::max);
     // d squares and sums, a root, the rounding of the vectors themselves.
     let relative = (2.0 * d as f64 + 32.0) * U;
+    // What the rounding of sums of words and places can change.
+    let summed = if view.vectors.positions.is_some() { 4.0 * U * r_max } else { 0.0 };
     let (epsilon, rounded) = match apart(view, &tokens) {
         Some(epsilon) => (epsilon, 0.0),
-        None => (all_pairs(view, &tokens)?, if view.vectors.positions.is_some() { 4.0 * U * r_max } else { 0.0 }),
+        None => (all_pairs(view, &tokens)?, summed),
     };
     let epsilon_below =
         if epsilon.is_finite() { add_down(mul_down(epsilon, 1.0 - relative), -rounded).max(0.0) } else { epsilon };
@@ -50,11 +54,12 @@ pub fn token_separation(view: &View) -> Result<TokenSeparation> {
         constants: Separation { r_min, r_max, epsilon },
         epsilon_below,
         r_max_above: mul_up(r_max, 1.0 + relative),
+        r_min_below: add_down(mul_down(r_min, 1.0 - relative), -summed).max(0.0),
     })
 }
 
 /// The different tokens that occur: (id, place), places 0 where they do not count.
-fn tokens(view: &View) -> Vec<(u32, usize)> {
+pub fn tokens(view: &View) -> Vec<(u32, usize)> {
     let places = view.vectors.positions.is_some();
     let mut seen = BTreeSet::new();
     for window in view.offsets.windows(2) {
@@ -145,6 +150,7 @@ mod tests {
         assert!(close(found.constants.epsilon, plain.epsilon) && close(found.constants.r_max, plain.r_max));
         assert!(close(found.constants.r_min, plain.r_min));
         assert!(found.epsilon_below <= plain.epsilon && found.r_max_above >= plain.r_max);
+        assert!(found.r_min_below <= plain.r_min && found.r_min_below >= plain.r_min * (1.0 - 1e-12));
         Ok(found)
     }
 

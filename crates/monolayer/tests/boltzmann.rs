@@ -303,3 +303,19 @@ fn hypotheses_are_named() {
     assert!(why(lemma_m(&[0.0, -9.0], &[0.0, -9.0, 0.0, -9.0])).contains("normalized multisets are equal"));
     assert!(lemma_6(&[0.0, -9.0, -18.0], 0).is_err() && lemma_6(&[0.0, -9.0, -18.0], 2).is_err());
 }
+
+/// Cases in which Lemmas S and M are nearly equalities: constants a little larger would be wrong.
+#[test]
+fn the_constants_of_lemmas_s_and_m_are_nearly_sharp() {
+    let ratio = |statement: monolayer::lemmas::Inequality| (statement.left / statement.right).to_interval();
+    // One score below the maximum, against all scores from the next one on.
+    let rest: Vec<f64> = (0..12).filter(|&k| k != 1).map(|k| -3.0 * f64::from(k)).collect();
+    let s = ratio(lemma_s(&[0.0, -3.0], &rest, 3.0).unwrap());
+    assert!(s.lo() > 1.0 && s.hi() < 1.06, "{s:?}");
+    // Nine times the maximum and once the next score, against once the maximum and nine times the score after that.
+    let step = 7.606;
+    let many = [vec![0.0; 9], vec![-step]].concat();
+    let few = [vec![0.0], vec![-2.0 * step; 9]].concat();
+    let m = ratio(lemma_m(&many, &few).unwrap());
+    assert!(m.lo() > 1.0 && m.hi() < 1.15, "{m:?}");
+}

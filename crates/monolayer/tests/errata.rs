@@ -7,6 +7,7 @@ use monolayer::context::Contexts;
 use monolayer::feed_forward::FeedForward;
 use monolayer::lemmas::{lemma_1, lemma_s};
 use monolayer::matrix::Matrix;
+use monolayer::printed::{corollary_2_radius, corollary_2_separation, equation_47};
 use monolayer::separation::separation;
 use proptest::prelude::*;
 
@@ -276,4 +277,33 @@ fn causal_masks_hide_the_order_of_the_past() {
     attention.mask = Mask::Causal;
     let output = |a: &[i32]| attention.apply(&multiples(a, &[1])).unwrap().data[2];
     assert_eq!(output(&[1, 2, 3]), output(&[2, 1, 3]));
+}
+
+/// Corollary 2's printed positions, run: the smallest token that leaves the claimed ball has d = 2 and one place.
+#[test]
+fn corollary_2_smallest_token_outside_the_ball() {
+    let found = corollary_2_radius().unwrap();
+    assert_eq!((found.token.len(), found.n), (2, 1));
+    assert!(found.norm > 1.1 * found.claimed, "{found:?}");
+}
+
+/// The closest that tokens with entries -1, 0, 1 come under the printed positions: closer than epsilon up to d = 3, never at 4.
+#[test]
+fn corollary_2_smallest_separation_undone() {
+    let share = |d: usize| corollary_2_separation(d).map(|found| found.distance / found.epsilon);
+    let found = corollary_2_separation(1).unwrap();
+    assert_eq!(found.tokens, [vec![1.0], vec![-1.0]]);
+    assert!(found.distance < 0.002 && found.epsilon > 1.99, "{found:?}");
+    assert!((share(2).unwrap() - (2_f64.sqrt() - 1.0)).abs() < 0.01 && share(3).unwrap() < 0.75);
+    assert_eq!(share(4), None);
+}
+
+/// (42) and (47) without the factor `8 epsilon r_min`: refuted by three small numbers, where (8) holds.
+#[test]
+fn equations_42_and_47_do_not_scale() {
+    let found = equation_47().unwrap();
+    assert!(found.log2_g < found.log2_42 && found.log2_ids < found.log2_47, "{found:?}");
+    assert!(found.log2_ids > found.log2_8, "{found:?}");
+    assert_eq!((found.tokens, found.power), ([-4, -3, 4], 433));
+    assert_eq!((found.log2_ids.ceil(), found.log2_47.floor(), found.log2_8.round()), (-6372.0, -6372.0, -7233.0));
 }

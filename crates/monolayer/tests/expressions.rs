@@ -75,6 +75,7 @@ fn aggregates_run_over_the_sequence() {
     close("sum(x1*mean(x1 + own1))", [0.6, 0.96, 1.32]);
     close("max(x1, 0.5)", [0.5, 0.5, 0.7]);
     close("sum(1)", [3.0; 3]);
+    close("sum(x1*(1 - self))", [1.1, 0.8, 0.5]);
     close("sum(place)*ownplace", [6.0, 12.0, 18.0]);
 }
 
@@ -161,6 +162,11 @@ fn every_function_of_the_zoo_has_values_on_the_cube() {
             );
             assert!(matches!(function.domain(10_000), Domain::Defined(_)), "{}", named.name);
         }
+    }
+    let documented = include_str!("../../../docs/format.md");
+    for named in monolayer::expression::zoo::ZOO {
+        let row = format!("| `{}` | `{}` | {} |", named.name, named.text(1), named.what);
+        assert!(documented.contains(&row), "docs/format.md lacks {row}");
     }
     let nearest = values("nearest", 1, &[0.1, 0.4, 0.9]);
     assert!(nearest.iter().zip([0.3, 0.3, 0.5]).all(|(a, b): (&f64, f64)| (a - b).abs() < 1e-15), "{nearest:?}");
@@ -291,10 +297,10 @@ proptest! {
         let program = program(&format!("{text}; {text} - x2"), 2, 3);
         let sequence: Vec<Interval> = sides.iter().map(|(lo, width)| Interval::new(*lo, (lo + width).min(1.0))).collect();
         for token in 0..3 {
-            let enclosures = program.enclose(&sequence, token);
+            let enclosures = [0, 1].map(|output| program.enclose(&sequence, token, output));
             for point in &points {
                 let x: Vec<f64> = sequence.iter().zip(point).map(|(x, t)| (x.lo() + t * (x.hi() - x.lo())).min(x.hi())).collect();
-                let exact = program.enclose(&x.iter().map(|x| Interval::point(*x)).collect::<Vec<_>>(), token);
+                let exact = [0, 1].map(|output| program.enclose(&x.iter().map(|x| Interval::point(*x)).collect::<Vec<_>>(), token, output));
                 let mut outputs = vec![0.0; 6];
                 program.values(&x, &mut outputs);
                 for (k, (over, at)) in enclosures.iter().zip(&exact).enumerate() {

@@ -1,7 +1,8 @@
 //! Does the checker ever say something that is not so?
 //!
-//! Random small models and datasets; whatever the checker calls verified or refuted is compared with an evaluation to 2000
-//! bits and with 20 programs that sum in random orders. `cargo run --release -p monolayer-check --example soundness -- --models 10000`
+//! Random small datasets and models of them (compiled, gated, random, deep, trained, nudged); whatever the checker calls
+//! verified or refuted is compared with an evaluation to 2000 bits and with 20 programs that sum in random orders.
+//! `cargo run --release -p monolayer-check --example soundness -- --models 10000`
 
 mod bound;
 mod exact;
@@ -9,6 +10,7 @@ mod floats;
 mod models;
 mod random;
 mod run;
+mod trained;
 
 use monolayer_check::Precision;
 

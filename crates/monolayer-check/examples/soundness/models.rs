@@ -1,4 +1,4 @@
-//! Random small datasets, and models of them: compiled (token by token, in plateaus), random, nudged.
+//! Random small datasets, and models of them: compiled (token by token, in plateaus), trained, random, nudged.
 
 use std::collections::HashMap;
 
@@ -6,6 +6,7 @@ use monolayer_check::dataset::{Alphabet, Dataset, Labels};
 use monolayer_check::model::{Attention, Dtype, Embedding, FeedForward, Head, Layer, Model};
 
 use crate::random::Random;
+use crate::trained::trained;
 
 pub struct Case {
     pub kind: &'static str,
@@ -53,10 +54,11 @@ pub fn case(random: &mut Random) -> Case {
     let (words, labels) = (2 + random.below(4), 2 + random.below(3));
     let mut dataset = dataset(random, words, labels);
     let dtype = if random.once_in(2) { Dtype::F32 } else { Dtype::F64 };
-    let (kind, mut model) = match random.below(4) {
+    let (kind, mut model) = match random.below(5) {
         0 => ("random", random_model(random, words, labels, dtype, false)),
         1 => ("random deep", random_model(random, words, labels, dtype, true)),
         2 => ("compiled", compiled(random, &dataset, words, labels, dtype)),
+        3 => ("trained", trained(random, &dataset, words, labels, dtype)),
         _ => ("gated", gated(random, &dataset, words, labels, dtype)),
     };
     if kind.starts_with("random") {
@@ -93,16 +95,25 @@ fn tie(random: &mut Random, model: &mut Model, labels: usize) {
     }
 }
 
+/// The tensors of a model.
+fn tensors(model: &mut Model) -> Vec<&mut Vec<f64>> {
+    let mut parts: Vec<&mut Vec<f64>> = vec![];
+    for layer in &mut model.layers {
+        if let Some(a) = &mut layer.attention {
+            parts.extend([&mut a.w_q, &mut a.w_k, &mut a.w_v, &mut a.w_o]);
+        }
+        if let Some(f) = &mut layer.feed_forward {
+            parts.extend([&mut f.w1, &mut f.b1, &mut f.w2, &mut f.b2]);
+        }
+    }
+    let head = model.head.as_mut().expect("labels");
+    parts.extend([&mut head.weight, &mut head.bias, &mut model.embedding.as_mut().expect("words").weight]);
+    parts
+}
+
 fn nudge_one(random: &mut Random, model: &mut Model) {
     let dtype = model.dtype;
-    let layer = &mut model.layers[0];
-    let mut parts: Vec<&mut Vec<f64>> = vec![];
-    if let Some(a) = &mut layer.attention {
-        parts.extend([&mut a.w_q, &mut a.w_k, &mut a.w_v, &mut a.w_o]);
-    }
-    if let Some(f) = &mut layer.feed_forward {
-        parts.extend([&mut f.w1, &mut f.b1, &mut f.w2, &mut f.b2]);
-    }
+    let mut parts = tensors(model);
     let which = random.below(parts.len());
     let at = random.below(parts[which].len());
     let x = &mut parts[which][at];
@@ -118,7 +129,8 @@ fn random_model(random: &mut Random, words: usize, labels: usize, dtype: Dtype, 
     let d = 2 + random.below(5);
     let scale = [0.3, 1.0, 4.0][random.below(3)];
     let feed_forward = |random: &mut Random| {
-        let q = 1 + random.below(12);
+        // Some blocks have so many units that the checker takes them by matrix products.
+        let q = if random.once_in(20) { 600 + random.below(300) } else { 1 + random.below(12) };
         FeedForward {
             hidden: q,
             w1: numbers(random, q * d, scale, dtype),

@@ -65,7 +65,7 @@ pub fn staircase() -> Files {
     let mut second = vec![(1.0, 0.0, -1.0)];
     for pair in ids.windows(2) {
         assert!(pair[1].0 - pair[0].0 > 3.0 * STEP);
-        let middle = short((pair[0].0 + pair[1].0) / 2.0);
+        let middle = short(f64::midpoint(pair[0].0, pair[1].0));
         let slope = (pair[1].1 - pair[0].1) / STEP;
         second.push((1.0, STEP / 2.0 - middle, slope));
         second.push((1.0, -STEP / 2.0 - middle, -slope));

@@ -1,6 +1,8 @@
 //! `monolayer bench`: measured speed, with the limit measured beside it.
 
 mod memorize;
+mod peer;
+mod train;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -34,6 +36,7 @@ enum Name {
     /// The search for a contextual map: gap against candidates and time, and the time of one pass over the data
     Context(context::MapArgs),
     Memorize(memorize::Args),
+    Train(train::Args),
     /// Running a compiled model through its gates against running it with plain matrix products
     Predict {
         /// The model directory
@@ -50,6 +53,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
         Name::Forward { tokens } => Ok(forward(*tokens)),
         Name::Context(map) => context_search(map, shared),
         Name::Memorize(args) => memorize::run(args),
+        Name::Train(args) => train::run(args),
         Name::Predict { model, data } => {
             let (model, data) = (AnyModel::open(model)?, Dataset::open(data)?);
             with_model!(&model, m => predict(m, &data))

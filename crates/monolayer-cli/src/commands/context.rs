@@ -1,6 +1,8 @@
 //! `monolayer context`: the contextual map of a dataset.
 
+mod figure;
 mod report;
+mod theorem;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,13 +12,14 @@ use anyhow::Result;
 use clap::ValueEnum;
 use monolayer::attention::Mask;
 use monolayer::context::{Agreement, Contexts};
-use monolayer::context_map::View;
+use monolayer::context_map::{ContextMap, View};
 use monolayer::dataset::Tokens;
 use monolayer::embedding::Embedding;
 use monolayer::model::Words;
-use monolayer::position::Positions;
+use monolayer::paper_scale::weights;
+use monolayer::position::{Positions, far_steps};
 use monolayer::rank::rank;
-use monolayer::tight_scale::{TightMap, TightScale};
+use monolayer::tight_scale::TightScale;
 use monolayer::token_vectors::TokenVectors;
 use monolayer::transformer::{Layer, Transformer};
 use monolayer::{Dataset, Error, Model};
@@ -28,10 +31,12 @@ use crate::output::Progress;
 
 /// The contextual map: one rank-1 attention layer that gives every token in every context an id of its own
 ///
-/// The weights are searched for and the ids' distances proved (Definition 2, in real arithmetic). Ends with 1 where two
-/// contexts share an id or may do so.
+/// At the tight scale the weights are searched for; at the scale of the paper they are those of Theorem 2. The ids' distances
+/// are proved (Definition 2, in real arithmetic). Ends with 1 where two contexts share an id or may do so.
 #[derive(clap::Args)]
-#[command(after_help = "Example: monolayer context train.conll --labels --out map")]
+#[command(after_help = "Example: monolayer context train.conll --labels --out map
+Example: monolayer context train.conll --scale paper --figure bits.svg
+Example: monolayer context toy.jsonl --scale certified --way direct --max-bits 100000")]
 pub struct Args {
     #[command(flatten)]
     pub map: MapArgs,
@@ -50,6 +55,8 @@ pub struct Args {
     /// Write the layer as a model directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    theorem: theorem::TheoremArgs,
 }
 
 /// What data a contextual map is for, and how to look for it.
@@ -79,8 +86,12 @@ pub struct MapArgs {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Scale {
-    /// Weights that a float can hold, found by search
+    /// Weights with ids that a float can hold, found by search
     Tight,
+    /// Weights no larger than the lemmas ask for
+    Certified,
+    /// The weights of Theorem 2 as printed
+    Paper,
 }
 
 /// A weight: 0, or of a size that leaves room for products.
@@ -123,6 +134,13 @@ impl MapArgs {
 }
 
 impl Prepared {
+    /// Places that move given vectors, as Corollary 2 (repaired) says, in place of small steps.
+    fn far_steps(&mut self) {
+        if let (Tokens::Vectors { .. }, Some(places)) = (&self.data.tokens, &mut self.vectors.positions) {
+            *places = far_steps(&self.vectors.words, places.rows);
+        }
+    }
+
     /// The sequences as attention sees them.
     pub fn view(&self) -> View<'_> {
         View::new(&self.data, &self.vectors, self.mask)
@@ -146,10 +164,59 @@ fn needs_positions(data: &Dataset, mask: Mask) -> bool {
 
 pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     let start = Instant::now();
-    let prepared = args.map.prepare(shared)?;
+    args.check()?;
+    let mut prepared = args.map.prepare(shared)?;
+    if !matches!(args.scale, Scale::Tight) && args.map.positions == Positions::Auto {
+        prepared.far_steps();
+    }
     let view = prepared.view();
     let agreement = prepared.agreement(&view);
-    let Scale::Tight = args.scale;
+    let mut outcome = match args.scale {
+        Scale::Tight => run_tight(args, shared, &prepared, &view, agreement.as_ref())?,
+        Scale::Certified => {
+            theorem::run(args, shared, &prepared, &view, agreement.as_ref(), weights::Scale::Certified)?
+        }
+        Scale::Paper => theorem::run(args, shared, &prepared, &view, agreement.as_ref(), weights::Scale::Paper)?,
+    };
+    outcome.json["head_size"] = args.head_size.into();
+    outcome.json["seed"] = args.map.seed.into();
+    outcome.json["out"] = json!(args.out);
+    outcome.json["seconds"] = start.elapsed().as_secs_f64().into();
+    if let Some(dir) = &args.out {
+        let _ = writeln!(outcome.text, "written to {}\nnext: monolayer inspect {0}", dir.display());
+    }
+    Ok(outcome)
+}
+
+impl Args {
+    /// Refuses options that mean nothing at the scale asked for.
+    fn check(&self) -> Result<()> {
+        let tight = matches!(self.scale, Scale::Tight);
+        let tight_only =
+            [("--kappa", self.kappa.is_some()), ("--w-o", self.w_o.is_some()), ("--labels", self.map.labels)];
+        let (wrong, scale) = if tight {
+            (self.theorem.given(), "certified or paper")
+        } else {
+            (tight_only.into_iter().find(|option| option.1).map(|option| option.0), "tight")
+        };
+        match wrong {
+            Some(option) => Err(Error::request(
+                format!("{option} means nothing at this scale"),
+                format!("leave it out, or use --scale {scale}"),
+            )
+            .into()),
+            None => Ok(()),
+        }
+    }
+}
+
+fn run_tight(
+    args: &Args,
+    shared: &Shared,
+    prepared: &Prepared,
+    view: &View,
+    agreement: Option<&Agreement>,
+) -> Result<Outcome> {
     let scale = TightScale {
         labels_only: args.map.labels,
         kappa: args.kappa,
@@ -158,37 +225,28 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
         candidates: args.map.candidates as usize,
     };
     let progress = Progress::new(shared, "searching", scale.candidates);
-    let label = agreement.as_ref().map(|a| a.label.as_slice());
-    let tight = scale.build(&view, label, &|candidates, _| progress.add(candidates))?;
+    let label = agreement.map(|a| a.label.as_slice());
+    let tight = scale.build(view, label, &|candidates, _| progress.add(candidates))?;
     drop(progress);
 
-    let model = model(&prepared, &tight, args);
+    let model = model(prepared, &tight.map, args, "tight", tight.found.candidates, tight.found.projection.kappa);
     let ranks = ranks(&model);
     if let Some(dir) = &args.out {
         model.save(dir)?;
     }
-    let report = Report { data: &prepared.data, view: &view, tight: &tight, agreement: agreement.as_ref(), ranks };
-    let mut json = report.json();
-    json["head_size"] = args.head_size.into();
-    json["seed"] = args.map.seed.into();
-    json["out"] = json!(args.out);
-    json["seconds"] = start.elapsed().as_secs_f64().into();
-    let mut text = report.text();
-    if let Some(dir) = &args.out {
-        let _ = writeln!(text, "written to {}\nnext: monolayer inspect {0}", dir.display());
-    }
-    Ok(Outcome::decided(json, text, tight.certificate.holds()))
+    let report = Report { data: &prepared.data, view, tight: &tight, agreement, ranks };
+    Ok(Outcome::decided(report.json(), report.text(), tight.certificate.holds()))
 }
 
 /// The layer as a model that gives ids: no hidden units, no head.
-fn model(prepared: &Prepared, tight: &TightMap, args: &Args) -> Model<f64> {
+fn model(prepared: &Prepared, map: &ContextMap, args: &Args, scale: &str, candidates: usize, kappa: f64) -> Model<f64> {
     let words = match &prepared.data.tokens {
         Tokens::Words { vocabulary, .. } => {
             Some(Words { vocabulary: vocabulary.clone(), embedding: prepared.vectors.words.clone() })
         }
         Tokens::Vectors { .. } => None,
     };
-    let attention = tight.map.attention(prepared.mask, args.head_size as usize);
+    let attention = map.attention(prepared.mask, args.head_size as usize);
     let layer = Layer { attention: Some(attention), feed_forward: None };
     Model {
         words,
@@ -198,13 +256,13 @@ fn model(prepared: &Prepared, tight: &TightMap, args: &Args) -> Model<f64> {
         source: json!({
             "command": "context",
             "version": env!("CARGO_PKG_VERSION"),
-            "scale": "tight",
+            "scale": scale,
             "data": file_name(&prepared.data.name),
             "data_hash": prepared.data.hash,
             "seed": args.map.seed,
-            "candidates": tight.found.candidates,
+            "candidates": candidates,
             "labels_only": args.map.labels,
-            "kappa": tight.found.projection.kappa,
+            "kappa": kappa,
         }),
     }
 }

@@ -95,8 +95,8 @@ fn of_model(args: &Args, dir: &Path) -> Result<Outcome> {
     let text = format!(
         "layer {index}: {} of size {} on tokens of dimension {d}{read_as}\n\n\
          v = ({})\n  first   ({}) v\n  second  ({}) v\n\n\
-         output at the last token, {} v, exactly:\n  first   ({})\n  second  ({})\n\
-         {} at {} ({}), {} of {} directions v in all\n\n\
+         output at the last token, {} v (rounded here, compared exactly):\n  first   ({})\n  second  ({})\n\
+         {} at {}; so for {} of {} directions v\n\n\
          the paper's pair, (1, 2, 4) v and (1, 3, 4) v: this layer {}\n\
          {}\n",
         if attention.heads.len() == 1 { "1 head".to_owned() } else { format!("{} heads", attention.heads.len()) },
@@ -108,12 +108,10 @@ fn of_model(args: &Args, dir: &Path) -> Result<Outcome> {
         shortened(&decimals(&found, 0)),
         shortened(&decimals(&found, 1)),
         if found.blind() { "equal as rational numbers" } else { "DIFFERENT" },
-        if found.shared.len() == 1 {
-            "the last token".to_owned()
-        } else {
-            format!("all {} shared tokens", found.shared.len())
+        match (attention.mask, found.shared.len()) {
+            (Mask::Causal, _) => "the last token, the only one that sees all under the causal mask".to_owned(),
+            (Mask::None, shared) => format!("each of {shared} shared tokens"),
         },
-        if attention.mask == Mask::Causal { "the only one that sees all under a causal mask" } else { "no mask" },
         count(blind),
         count(directions),
         if printed.blind() { "does not tell it apart, either" } else { "tells it apart" },

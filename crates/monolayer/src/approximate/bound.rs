@@ -52,8 +52,8 @@ impl Bound {
         let moved = levels.levels.iter().zip(&readout.levels).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         let cells = root(point(levels.error)) + entries * point(moved.next_up());
 
-        // A position adds one rounding to a token.
-        let ramp = point(ramp) * point(1.000_001);
+        // The sum of a token and its place rounds, at either end of a ramp.
+        let ramp = point(ramp) + point(4.0 * n as f64 * f64::EPSILON);
         let one = point(1.0);
         let mut free = one;
         for edges in &grid.edges {

@@ -35,7 +35,7 @@ pub fn exact_codes(grid: &Grid, cells: &Cells) -> Option<Codes> {
 /// One coordinate, or one other token: the codes of tokens are any set with distinct sums of n - 1.
 fn equivariant(grid: &Grid, cells: &Cells) -> Option<Codes> {
     let (d, others) = (grid.edges.len(), cells.length - 1);
-    if d > 1 && others > 1 {
+    if d > 1 && others > 1 && cells.token_cells > 1 {
         return None;
     }
     let parts: Vec<Vec<Vec<u64>>> = if d == 1 {

@@ -73,7 +73,7 @@ fn bose_chowla(size: usize, h: usize) -> Option<Vec<u64>> {
     if h < 2 {
         return None;
     }
-    let q = (size as u64..).find(|&q| is_prime(q))?;
+    let q = (size as u64..LARGEST_FIELD).find(|&q| is_prime(q))?;
     let order = q.checked_pow(h as u32).filter(|&order| order <= LARGEST_FIELD)? - 1;
     let logarithms = logarithms(q, h, order)?;
     let shortest = |multiplier: u64| {
@@ -117,7 +117,7 @@ fn logarithms(q: u64, h: usize, order: u64) -> Option<Vec<u64>> {
 }
 
 fn is_prime(q: u64) -> bool {
-    q >= 2 && (2..).take_while(|k| k * k <= q).all(|k| !q.is_multiple_of(k))
+    q >= 2 && (2..q).take_while(|k| k * k <= q).all(|k| !q.is_multiple_of(k))
 }
 
 fn gcd(a: u64, b: u64) -> u64 {

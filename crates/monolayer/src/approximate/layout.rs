@@ -57,7 +57,7 @@ impl Layout {
         if codes.contrast == 0.0 {
             // Keys so small that softmax bends ids by less than a hundredth of a unit, and at most about 1.
             let near = |key: f64| Self { key, ..layout.clone() }.bend() < 0.01;
-            layout.key = (0..).map(|e| (-f64::from(e)).exp2() / FIRST).find(|&key| near(key))?;
+            layout.key = (0..200).map(|e| (-f64::from(e)).exp2() / FIRST).find(|&key| near(key))?;
         } else {
             // kappa (key C) (key F U R) is the contrast, with kappa from 1 to 4.
             let product = codes.contrast / (offset * unit * own * largest);

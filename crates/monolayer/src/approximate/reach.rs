@@ -8,7 +8,7 @@ use crate::function::Function;
 /// A grid that was tried.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tried {
-    /// Parts of each coordinate.
+    /// Parts of each coordinate; empty where they are not told.
     pub grid: Vec<usize>,
     /// Ids.
     pub ids: u64,
@@ -43,15 +43,19 @@ pub struct Needed {
 const ROUNDS: usize = 4;
 
 impl Approximator {
-    /// Approximates f to within `epsilon` on the smallest grid that is found: with parts adapted to f, or with equal parts where
-    /// that fails. `tell` hears of every grid that was tried.
+    /// Approximates f to within `epsilon` on the smallest grid that is found, its parts adapted to f or equal. `tell` hears of
+    /// every grid that was tried.
     pub fn reach(&self, f: &dyn Function, epsilon: f64, tell: &dyn Fn(&Tried)) -> Result<Reached> {
         check(epsilon)?;
         let mut target = epsilon;
         for _ in 0..ROUNDS {
-            let cells::Plan::Found { grid, levels } = cells::plan(f, self.p, target, self.most_ids, self.effort)?
-            else {
-                break;
+            let (grid, levels) = match cells::plan(f, self.p, target, self.most_ids, self.effort)? {
+                cells::Plan::Found { grid, levels } => (grid, levels),
+                cells::Plan::TooFine { parts, ids, reached } => {
+                    let tried = reached.map(|(bound, ids)| Tried { grid: Vec::new(), ids, bound });
+                    let needed = Some(Needed { grid: parts, ids });
+                    return Ok(Reached::Short { tried: tried.into_iter().collect(), needed });
+                }
             };
             let plan = self.plan_levels(grid, &levels, &|_| ())?;
             tell(&plan.tried());
@@ -80,8 +84,7 @@ impl Approximator {
         // Half as fine again until it is met.
         let (mut short, mut met) = (0, None);
         let mut grid = 1;
-        loop {
-            let Some(plan) = attempt(grid)? else { break };
+        while let Some(plan) = attempt(grid)? {
             if plan.bound.inside <= epsilon {
                 met = Some((grid, plan));
                 break;

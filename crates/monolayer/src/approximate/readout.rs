@@ -13,7 +13,7 @@ use crate::feed_forward::FeedForward;
 use crate::matrix::Matrix;
 
 /// What the terms of an output may add up to, in quanta, beside an id.
-const EXACT: f64 = FIRST - ROOM - 1024.0;
+const EXACT: f64 = FIRST - 2.0 * ROOM;
 /// Bits after the point of levels where sums are rounded.
 const ROUNDED_BITS: i32 = 24;
 
@@ -145,7 +145,7 @@ impl All<'_> {
         let size = self.size(levels).max(f64::MIN_POSITIVE);
         let finest = -(SMALLEST_QUANTUM * self.width).log2() as i32;
         let bits = (EXACT / (size * self.width)).log2().floor().min(f64::from(finest)) as i32;
-        (bits - 4..=bits).rev().find_map(|bits| {
+        (bits.saturating_sub(4)..=bits).rev().find_map(|bits| {
             let steps = Self::steps(levels, bits);
             let fits = self.size(&steps) * self.width * 1.000_001 <= EXACT && largest * f64::from(bits).exp2() < EXACT;
             fits.then(|| self.build(&steps, bits, 0.0))

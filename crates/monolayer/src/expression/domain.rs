@@ -36,26 +36,34 @@ pub enum Domain {
 impl Program {
     /// Whether the function is defined and finite on the whole cube, looking at `budget` boxes at most.
     pub fn domain(&self, budget: usize) -> Domain {
-        let mut ranges: Option<Vec<Interval>> = None;
-        for tape in &self.tapes {
-            let search = Search { program: self, tape };
-            match search.run(budget / self.tapes.len()) {
-                Domain::Defined(more) => {
-                    ranges = Some(match ranges {
-                        None => more,
-                        Some(ranges) => ranges.into_iter().zip(more).map(|(a, b)| a.hull(b)).collect(),
-                    });
+        let mut ranges: Vec<Option<Interval>> = vec![None; self.dim()];
+        let mut open = None;
+        for tapes in &self.tapes {
+            for (output, tape) in tapes.iter().enumerate() {
+                let search = Search { program: self, tape, output };
+                match search.run(budget / (self.tapes.len() * tapes.len())) {
+                    Found::Defined(more) => {
+                        ranges[output] = Some(ranges[output].map_or(more, |range| range.hull(more)));
+                    }
+                    Found::Undefined(witness, what) => return Domain::Undefined { witness, what },
+                    Found::Open(place, what) => open = open.or(Some(Domain::Undecided { place, what })),
                 }
-                other => return other,
             }
         }
-        Domain::Defined(ranges.expect("at least one token"))
+        open.unwrap_or_else(|| Domain::Defined(ranges.into_iter().flatten().collect()))
     }
+}
+
+/// What is known of one output.
+enum Found {
+    Defined(Interval),
+    Undefined(Vec<f64>, String),
+    Open(Vec<Interval>, String),
 }
 
 /// What becomes of a box.
 enum Fate {
-    Fine(Vec<Interval>),
+    Fine(Interval),
     Undefined(Vec<f64>, String),
     Split(usize, String),
 }
@@ -63,28 +71,24 @@ enum Fate {
 struct Search<'a> {
     program: &'a Program,
     tape: &'a Tape,
+    output: usize,
 }
 
 impl Search<'_> {
-    fn run(&self, budget: usize) -> Domain {
+    fn run(&self, budget: usize) -> Found {
         let entries = self.program.dim() * self.program.length();
         let mut boxes = VecDeque::from([vec![Interval::new(0.0, 1.0); entries]]);
-        let mut ranges: Option<Vec<Interval>> = None;
+        let mut range: Option<Interval> = None;
         let mut open: Option<(Vec<Interval>, String)> = None;
         let mut looked_at = 0;
         while let Some(place) = boxes.pop_front() {
             looked_at += 1;
             match self.look(&place) {
-                Fate::Fine(more) => {
-                    ranges = Some(match ranges {
-                        None => more,
-                        Some(ranges) => ranges.into_iter().zip(more).map(|(a, b)| a.hull(b)).collect(),
-                    });
-                }
-                Fate::Undefined(witness, what) => return Domain::Undefined { witness, what },
+                Fate::Fine(more) => range = Some(range.map_or(more, |range| range.hull(more))),
+                Fate::Undefined(witness, what) => return Found::Undefined(witness, what),
                 Fate::Split(entry, what) => {
                     if looked_at >= budget {
-                        return Domain::Undecided { place, what };
+                        return Found::Open(place, what);
                     }
                     if place[entry].width() < NARROWEST {
                         open = open.or(Some((place, what)));
@@ -95,8 +99,8 @@ impl Search<'_> {
             }
         }
         match open {
-            Some((place, what)) => Domain::Undecided { place, what },
-            None => Domain::Defined(ranges.expect("at least one box")),
+            Some((place, what)) => Found::Open(place, what),
+            None => Found::Defined(range.expect("at least one box")),
         }
     }
 
@@ -105,7 +109,7 @@ impl Search<'_> {
         loop {
             let ranges = self.tape.ranges_given(|i| place[i], &known);
             let Some((node, trouble)) = ranges.trouble else {
-                return Fate::Fine(self.tape.outputs.iter().map(|node| ranges.nodes[*node as usize]).collect());
+                return Fate::Fine(ranges.nodes[self.tape.output as usize]);
             };
             if let Some((witness, what)) = self.witness(place, node, trouble) {
                 return Fate::Undefined(witness, what);
@@ -210,9 +214,8 @@ impl Search<'_> {
 
     /// The text that a node comes from.
     fn text(&self, node: Index) -> &str {
-        let (output, step) = self.tape.origins[node as usize];
         let expression = &self.program.expression;
-        &expression.text[expression.codes[output].spans[step].clone()]
+        &expression.text[expression.codes[self.output].spans[self.tape.origins[node as usize]].clone()]
     }
 
     /// What is wrong at a node.

@@ -9,6 +9,7 @@ use crate::error::Error;
 pub(super) enum Name {
     Coordinate(usize),
     Own(usize),
+    Itself,
     Place,
     OwnPlace,
     Pi,
@@ -16,7 +17,7 @@ pub(super) enum Name {
     Aggregate(Aggregate),
 }
 
-const NAMES: [(&str, Name); 18] = [
+const NAMES: [(&str, Name); 19] = [
     ("sum", Name::Aggregate(Aggregate::Sum)),
     ("mean", Name::Aggregate(Aggregate::Mean)),
     ("min", Name::Aggregate(Aggregate::Min)),
@@ -33,6 +34,7 @@ const NAMES: [(&str, Name); 18] = [
     ("sign", Name::Unary(Unary::Sign)),
     ("step", Name::Unary(Unary::Step)),
     ("pi", Name::Pi),
+    ("self", Name::Itself),
     ("place", Name::Place),
     ("ownplace", Name::OwnPlace),
 ];
@@ -93,7 +95,7 @@ pub(super) fn unknown(text: &str, at: usize, name: &str, dim: usize) -> Error {
     } else if let Some(close) = closest(&lower, dim) {
         format!("did you mean {close}?")
     } else {
-        let functions: Vec<&str> = NAMES.iter().map(|(name, _)| *name).take(16).collect();
+        let functions: Vec<&str> = NAMES.iter().map(|(name, _)| *name).take(17).collect();
         format!("there is {}, {}, {}", all_of("x", dim), all_of("own", dim), functions.join(", "))
     };
     mistake(text, at, format!("unknown name {name:?}"), help)

@@ -68,6 +68,8 @@ pub(super) enum Step {
     Coordinate(usize),
     /// Push a coordinate, from 0, of the output token.
     Own(usize),
+    /// Push 1 if the running token is the output token, else 0.
+    Itself,
     /// Push the place, from 1, of the running token.
     Place,
     /// Push the place, from 1, of the output token.
@@ -239,6 +241,7 @@ impl Parser<'_> {
             }
             Name::Coordinate(k) => Step::Coordinate(k),
             Name::Own(k) => Step::Own(k),
+            Name::Itself => Step::Itself,
             Name::Place => Step::Place,
             Name::OwnPlace => Step::OwnPlace,
             Name::Pi => Step::Number(Constant { nearest: std::f64::consts::PI, exact: Interval::pi() }),

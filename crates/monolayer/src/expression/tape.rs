@@ -1,4 +1,4 @@
-//! Straight-line programs: what an expression comes to for a sequence of fixed length and one output token.
+//! Straight-line programs: what an expression comes to for sequences of fixed length, one output token and one coordinate.
 //!
 //! Equal subexpressions are one node, constants are folded, and `a - a` is 0: since the output token is one of the
 //! running tokens, `x1 - own1` is exactly 0 there, where an enclosure of the difference would not be.
@@ -29,15 +29,15 @@ pub(super) enum Node {
     Variance(Vec<Index>),
 }
 
-/// Nodes in order of computation, and which of them are the outputs.
+/// Nodes in order of computation.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tape {
     /// A node uses only nodes before it.
     pub nodes: Vec<Node>,
-    /// The output coordinates of the token.
-    pub outputs: Vec<Index>,
-    /// For each node the output coordinate and the step of its code where it first came from.
-    pub origins: Vec<(usize, usize)>,
+    /// The output.
+    pub output: Index,
+    /// For each node the step of the code where it first came from.
+    pub origins: Vec<usize>,
 }
 
 /// A node by its parts, floats by their bits.
@@ -56,7 +56,7 @@ enum Key {
 pub(super) struct Builder {
     pub tape: Tape,
     /// Where new nodes come from.
-    pub origin: (usize, usize),
+    pub origin: usize,
     known: HashMap<Key, Index>,
     /// Whether a node is defined everywhere.
     total: Vec<bool>,

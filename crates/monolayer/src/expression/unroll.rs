@@ -10,15 +10,10 @@ use crate::error::{Error, Result};
 const LARGEST: usize = 1 << 22;
 
 /// Writes the code out for sequences of `length` tokens of `dim` coordinates, and the output token `own`.
-pub(super) fn unroll(codes: &[Code], dim: usize, length: usize, own: usize) -> Result<Tape> {
-    let mut builder = Builder::default();
-    for (output, code) in codes.iter().enumerate() {
-        let mut unroll = Unroll { code, dim, length, own, output, builder, aggregates: HashMap::new() };
-        let root = unroll.run(0..code.steps.len(), own)?;
-        builder = unroll.builder;
-        builder.tape.outputs.push(root);
-    }
-    Ok(builder.tape)
+pub(super) fn unroll(code: &Code, dim: usize, length: usize, own: usize) -> Result<Tape> {
+    let mut unroll = Unroll { code, dim, length, own, builder: Builder::default(), aggregates: HashMap::new() };
+    unroll.builder.tape.output = unroll.run(0..code.steps.len(), own)?;
+    Ok(unroll.builder.tape)
 }
 
 struct Unroll<'a> {
@@ -26,7 +21,6 @@ struct Unroll<'a> {
     dim: usize,
     length: usize,
     own: usize,
-    output: usize,
     builder: Builder,
     /// The nodes of aggregates that were written out: they depend on the output token, never on a running one.
     aggregates: HashMap<usize, Index>,
@@ -39,11 +33,12 @@ impl Unroll<'_> {
         let mut at = steps.start;
         while at < steps.end {
             let mut pop = || stack.pop().expect("the parser balances the stack");
-            self.builder.origin = (self.output, at);
+            self.builder.origin = at;
             let node = match self.code.steps[at] {
                 Step::Number(constant) => self.builder.constant(constant),
                 Step::Coordinate(k) => self.builder.entry(running * self.dim + k),
                 Step::Own(k) => self.builder.entry(self.own * self.dim + k),
+                Step::Itself => self.builder.float(f64::from(u8::from(running == self.own))),
                 Step::Place => self.builder.float((running + 1) as f64),
                 Step::OwnPlace => self.builder.float((self.own + 1) as f64),
                 Step::Unary(function) => self.builder.unary(function, pop()),
@@ -73,7 +68,7 @@ impl Unroll<'_> {
             return Ok(*node);
         }
         let tokens = (0..self.length).map(|token| self.run(at + 1..end, token)).collect::<Result<Vec<Index>>>()?;
-        self.builder.origin = (self.output, at);
+        self.builder.origin = at;
         let mut joined = |function| {
             let tokens = tokens.iter().copied();
             tokens.reduce(|a, b| self.builder.binary(function, a, b)).expect("at least one token")

@@ -55,22 +55,19 @@ fn smallest(tokens: &[Interval]) -> Interval {
     value - Number::abs(&slope) * reach
 }
 
-/// A point close to where g is smallest: the zero of g', which is increasing, by bisection.
+/// A point close to where g is smallest: the mean of the ends that are nearest to it, of the intervals it is not in.
 fn minimizer(tokens: &[Interval], hull: Interval) -> f64 {
-    let slope = |t: f64| tokens.iter().map(|x| t.clamp(x.lo(), x.hi()) - t).sum::<f64>();
-    let (mut below, mut above) = (hull.lo(), hull.hi());
-    if tokens.iter().all(|x| x.contains(hull.center())) {
-        return hull.center();
-    }
-    for _ in 0..60 {
-        let middle = f64::midpoint(below, above);
-        if slope(middle) > 0.0 {
-            below = middle;
-        } else {
-            above = middle;
+    let mut s = hull.center();
+    for _ in 0..20 {
+        let outside = tokens.iter().filter(|x| !x.contains(s));
+        let (sum, count) = outside.fold((0.0, 0), |(sum, count), x| (sum + s.clamp(x.lo(), x.hi()), count + 1));
+        let next = if count == 0 { s } else { sum / f64::from(count) };
+        if next == s {
+            break;
         }
+        s = next;
     }
-    f64::midpoint(below, above)
+    s
 }
 
 fn hull(tokens: &[Interval]) -> Interval {

@@ -28,8 +28,8 @@ pub const ZOO: [Named; 11] = [
     Named { name: "rank", what: "rank in sorted order, over the length", formula: "mean(step(own# - x#))" },
     Named {
         name: "nearest",
-        what: "distance to the nearest other token; 1 where there is none or it is the same",
-        formula: "min(abs(x# - own#) + step(-abs(x# - own#)))",
+        what: "distance to the nearest other token, at most 1",
+        formula: "min(abs(x# - own#) + self)",
     },
     Named { name: "gated", what: "the token, gated by the variance", formula: "x#*tanh(20*var(x#))" },
     Named { name: "xor", what: "parity of the tokens above one half", formula: "(1 - cos(pi*sum(step(x# - 0.5))))/2" },

@@ -36,9 +36,7 @@ pub struct Tally {
 pub fn draws(layers: usize, length: usize, seed: u64) -> Result<Tally> {
     pair(length)?;
     let one = |stream: usize| -> Result<Tally> {
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        rng.set_stream(stream as u64);
-        let (attention, v) = draw(&mut rng);
+        let (attention, v) = draw(seed, stream as u64);
         look(&HardmaxLayer::new(&attention), &v, length)
     };
     (0..layers).into_par_iter().map(one).try_reduce(Tally::default, |a, b| Ok(a.plus(&b)))
@@ -76,8 +74,10 @@ impl Tally {
     }
 }
 
-/// A layer with standard normal weights, and a direction of small integers.
-fn draw(rng: &mut ChaCha8Rng) -> (Attention<RBig>, Vec<RBig>) {
+/// A layer with standard normal weights, and a direction of small integers: those of a number under a seed.
+pub fn draw(seed: u64, number: u64) -> (Attention<RBig>, Vec<RBig>) {
+    let rng = &mut ChaCha8Rng::seed_from_u64(seed);
+    rng.set_stream(number);
     let (d, s, heads) = (rng.random_range(1..=16), rng.random_range(1..=8), rng.random_range(1..=8));
     let mut v: Vec<RBig> = (0..d).map(|_| RBig::from(rng.random_range(-3..=3_i64))).collect();
     if v.iter().all(RBig::is_zero) {

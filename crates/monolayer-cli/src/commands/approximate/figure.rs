@@ -4,8 +4,10 @@ use monolayer::approximate::Approximation;
 use monolayer::expression::Program;
 use monolayer::function::Function as _;
 
-/// Points along a side of a heat map, and along a curve.
+/// Points along a side of a heat map (of models with very many units), and along a curve.
 const PIXELS: usize = 72;
+const FEW_PIXELS: usize = 24;
+const MANY_UNITS: usize = 200_000;
 const POINTS: usize = 400;
 /// Shades of a heat map.
 const SHADES: usize = 48;
@@ -42,14 +44,15 @@ fn both(f: &Program, g: &Approximation, sequence: &[f64]) -> (f64, f64) {
 }
 
 fn heat_maps(f: &Program, g: &Approximation) -> Vec<String> {
-    let at = |i: usize| (i as f64 + 0.5) / PIXELS as f64;
+    let pixels = if g.units().1 > MANY_UNITS { FEW_PIXELS } else { PIXELS };
+    let at = |i: usize| (i as f64 + 0.5) / pixels as f64;
     let points: Vec<(f64, f64)> =
-        (0..PIXELS * PIXELS).map(|i| both(f, g, &[at(i % PIXELS), at(PIXELS - 1 - i / PIXELS)])).collect();
+        (0..pixels * pixels).map(|i| both(f, g, &[at(i % pixels), at(pixels - 1 - i / pixels)])).collect();
     let (lo, hi) = range(points.iter().flat_map(|&(y, z)| [y, z]));
     let off: Vec<f64> = points.iter().map(|(y, z)| (y - z).abs()).collect();
     let (_, most) = range(off.iter().copied());
     let of = |values: Vec<f64>, (lo, hi), title: &str, note: String| {
-        frame(title, &note, "token 1", "token 2") + &heat(&values, lo, hi)
+        frame(title, &note, "token 1", "token 2") + &heat(&values, pixels, lo, hi)
     };
     let note = format!("{lo:.3} to {hi:.3}");
     vec![
@@ -60,11 +63,11 @@ fn heat_maps(f: &Program, g: &Approximation) -> Vec<String> {
 }
 
 /// A heat map of rows from top to bottom: for each shade one path of all its stretches.
-fn heat(values: &[f64], lo: f64, hi: f64) -> String {
-    let size = SIDE / PIXELS as f64;
+fn heat(values: &[f64], pixels: usize, lo: f64, hi: f64) -> String {
+    let size = SIDE / pixels as f64;
     let shade = |x: f64| ((x - lo) / (hi - lo).max(1e-300) * (SHADES - 1) as f64).round().clamp(0.0, 47.0) as usize;
     let mut paths = vec![String::new(); SHADES];
-    for (y, row) in values.chunks(PIXELS).enumerate() {
+    for (y, row) in values.chunks(pixels).enumerate() {
         let mut x = 0;
         for stretch in row.chunk_by(|&a, &b| shade(a) == shade(b)) {
             let (left, top, wide) = (x as f64 * size, y as f64 * size, stretch.len() as f64 * size);
@@ -105,7 +108,8 @@ fn slices(f: &Program, g: &Approximation) -> Vec<String> {
             + &polyline(&curve(&|p| p.0), "#999", 3.0)
             + &polyline(&curve(&|p| p.1), "#c22", 1.0)
     };
-    vec![slice(0.2), slice(0.5), slice(0.8)]
+    // Not on edges of common grids: on a ramp g is anything.
+    vec![slice(0.2137), slice(0.4853), slice(0.7911)]
 }
 
 /// What the quantizer makes of the first coordinate, from its lowest to its highest value.

@@ -1,15 +1,14 @@
 //! `monolayer bench memorize`: against a PyTorch peer, and growth.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::Result;
 use monolayer::memorize::{Compiled, Memorizer};
 use monolayer::{Dataset, bench};
 use serde_json::json;
 
-use super::Outcome;
+use super::{Outcome, peer};
 use crate::output::{count, table};
 
 /// Memorizing: seconds on a corpus against three epochs of training in PyTorch, and growth on made-up corpora
@@ -42,7 +41,7 @@ pub fn run(args: &Args) -> Result<Outcome> {
         json["corpus"] = json!({ "data": source, "seconds": seconds, "right": compiled.right, "hidden": compiled.units.iter().sum::<usize>() });
         text += &format!("{source}: {} tokens right in {seconds:.2} s\n", compiled.right);
         if let Some(python) = python {
-            let epoch = peer_epoch(python, source)?;
+            let epoch = peer::fastest(python, source, 1, 3, 0)?.seconds_per_epoch;
             let ratio = seconds / (3.0 * epoch);
             json["peer"] = json!({ "seconds_per_epoch": epoch, "three_epochs": 3.0 * epoch, "ratio": ratio });
             text += &format!(
@@ -74,26 +73,4 @@ pub fn run(args: &Args) -> Result<Outcome> {
     json["growth"] = runs.into();
     text += &format!("made-up corpora, ten times the tokens each\n{}", table(&rows, &[]));
     Ok(Outcome::done(json, text))
-}
-
-/// Seconds per epoch of the peer in its fastest mode.
-fn peer_epoch(python: &Path, data: &str) -> Result<f64> {
-    let script = Path::new("benches/peers/train_torch.py");
-    let mut best = f64::INFINITY;
-    for mode in ["eager", "compile"] {
-        for threads in ["1", "2"] {
-            let arguments = ["--data", data, "--layers", "1", "--epochs", "3", "--mode", mode, "--threads", threads];
-            let output = Command::new(python).arg(script).args(arguments).output();
-            let output = output.with_context(|| format!("could not run {} {}", python.display(), script.display()))?;
-            let line = String::from_utf8_lossy(&output.stdout);
-            let report: Option<serde_json::Value> = line.lines().last().and_then(|l| serde_json::from_str(l).ok());
-            if let Some(seconds) = report.as_ref().and_then(|r| r["seconds_per_epoch"].as_f64()) {
-                best = best.min(seconds);
-            }
-        }
-    }
-    if best.is_infinite() {
-        bail!("{} printed no figure; run it by hand to see why (from the root of the repository)", script.display());
-    }
-    Ok(best)
 }

@@ -97,7 +97,7 @@ impl Report<'_> {
     }
 
     /// Two tokens and their sentences.
-    fn pair(&self, tokens: Option<(usize, usize)>) -> Value {
+    pub fn pair(&self, tokens: Option<(usize, usize)>) -> Value {
         let side = |t: usize| {
             let place = self.data.place(t);
             json!({
@@ -121,7 +121,7 @@ impl Report<'_> {
     }
 
     /// Definition 1 and the sizes that Theorem 2 speaks of.
-    fn facts(&self) -> String {
+    pub fn facts(&self) -> String {
         let separation = &self.tight.separation;
         let Separation { r_min, r_max, epsilon } = separation.constants;
         let row = |name: &str, value: String, note: &str| vec![name.to_owned(), value, note.to_owned()];
@@ -239,7 +239,7 @@ impl Report<'_> {
     }
 
     /// What no weights can change.
-    fn findings(&self) -> String {
+    pub fn findings(&self) -> String {
         let mut text = String::new();
         let (merged, example) = self.merged();
         if let Some((a, b)) = example {
@@ -263,7 +263,7 @@ impl Report<'_> {
     }
 
     /// Contexts that occur with different numbers of visible tokens: how many, and two tokens of one.
-    fn merged(&self) -> (usize, Option<(usize, usize)>) {
+    pub fn merged(&self) -> (usize, Option<(usize, usize)>) {
         let mut first: Vec<Option<usize>> = vec![None; self.view.contexts.count];
         let mut seen = vec![false; self.view.contexts.count];
         let mut example = None;
@@ -278,7 +278,7 @@ impl Report<'_> {
         (seen.iter().filter(|&&s| s).count(), example)
     }
 
-    fn sentences(&self, a: usize, b: usize) -> String {
+    pub fn sentences(&self, a: usize, b: usize) -> String {
         let line = |t: usize| {
             let label = self.agreement.map_or(String::new(), |_| format!(" {}", self.data.label_text(t)));
             let place = self.data.place(t);
@@ -313,7 +313,7 @@ fn explained(reason: Reason) -> &'static str {
     }
 }
 
-fn plural(n: usize, what: &str) -> String {
+pub fn plural(n: usize, what: &str) -> String {
     format!("{} {what}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
@@ -322,13 +322,21 @@ fn plural_verb(n: usize, what: &str, one: &str, many: &str) -> String {
 }
 
 /// A number given by its binary logarithm.
-fn power_of_two(log2: f64) -> String {
-    if log2 > -1000.0 { format!("{:.3e} (2^{log2:.2})", log2.exp2()) } else { format!("2^{log2:.1}") }
+pub fn power_of_two(log2: f64) -> String {
+    match log2 {
+        _ if log2 > -1000.0 => format!("{:.3e} (2^{log2:.2})", log2.exp2()),
+        _ if log2 > -1e6 => format!("2^{log2:.1}"),
+        _ => format!("2^{log2:.4e}"),
+    }
 }
 
 /// A number of bytes for people.
-fn bytes(n: f64) -> String {
+pub fn bytes(n: f64) -> String {
     const UNITS: [&str; 11] = ["bytes", "kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB", "RB", "QB"];
     let unit = ((n.log10() / 3.0).floor().max(0.0) as usize).min(UNITS.len() - 1);
-    format!("{:.3} {}", n / 1000_f64.powi(unit as i32), UNITS[unit])
+    if n <= 1.0 {
+        return "1 byte".to_owned();
+    }
+    let digits = if unit == 0 { 0 } else { 3 };
+    format!("{:.digits$} {}", n / 1000_f64.powi(unit as i32), UNITS[unit])
 }

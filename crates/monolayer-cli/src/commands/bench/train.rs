@@ -1,0 +1,133 @@
+//! `monolayer bench train`: the trainer against the arithmetic it cannot do without, and against PyTorch.
+
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use monolayer::dataset::Labels;
+use monolayer::{Dataset, Error, bench};
+use monolayer_train::engine::CHUNK;
+use monolayer_train::run::{Job, train};
+use monolayer_train::source::Source;
+use monolayer_train::{Options, bound};
+use serde_json::{Value, json};
+
+use super::{Outcome, peer};
+use crate::output::{count, table};
+
+/// Training: seconds per epoch and tokens per second, beside the same matrix products alone and, with a Python, PyTorch
+///
+/// The configuration is the peer's: d = 64, q = 256, batches of 32 sequences, Adam at 0.001, no positions. Rates are of the
+/// fastest epoch; loading and evaluation are excluded.
+#[derive(clap::Args)]
+#[command(after_help = "Example: monolayer bench train --data train.conll --python benches/peers/.venv/bin/python")]
+pub struct Args {
+    /// A CoNLL file; without one, a made-up corpus of 200,000 tokens
+    #[arg(long, value_name = "DATA")]
+    data: Option<String>,
+    /// Numbers of layers
+    #[arg(long, value_name = "L,...", value_delimiter = ',', default_values_t = [1, 3, 6])]
+    layers: Vec<usize>,
+    /// Epochs of each run
+    #[arg(long, default_value_t = 5)]
+    epochs: usize,
+    /// A Python with PyTorch, for the peer: benches/peers/train_torch.py, eager and compiled, on one thread and on two
+    #[arg(long, value_name = "PYTHON")]
+    python: Option<PathBuf>,
+    /// Steps of the peer's epochs (0: the whole data); 220 are enough for a rate
+    #[arg(long, default_value_t = 220)]
+    peer_steps: usize,
+}
+
+pub fn run(args: &Args) -> Result<Outcome> {
+    let scratch = tempfile::tempdir()?;
+    let data = match &args.data {
+        Some(source) => Dataset::open(source)?,
+        None => bench::zipf_corpus(200_000, 1),
+    };
+    let Labels::Classes { names, .. } = &data.labels else {
+        return Err(Error::request(format!("{}: no classes as labels", data.name), "give a CoNLL file").into());
+    };
+    let file = match &args.data {
+        Some(source) => source.clone(),
+        None => write_conll(&data, &scratch.path().join("corpus.conll"))?,
+    };
+    let peak = [512, 1024, 2048].map(bench::square_product).into_iter().fold(0.0, f64::max);
+    let mut rows = vec![heading(args.python.is_some())];
+    let mut runs = Vec::new();
+    for &layers in &args.layers {
+        let options = Options { layers, epochs: args.epochs, eval_every: 0, ..Options::default() };
+        let out = scratch.path().join(format!("model-{layers}"));
+        let job = Job { source: Source::Data(&data), dev: None, options: &options, out: &out };
+        let report = train(&job, false, &mut |_| ControlFlow::Continue(()))?;
+        let rate = report.progress.tokens_per_second.unwrap_or(0.0);
+        let seconds = data.tokens() as f64 / rate;
+        let architecture = options.architecture(Some(1), None, Some(names.len()), data.longest())?;
+        let products = data.tokens() as f64 * bound::seconds_per_token(&architecture, CHUNK);
+        let at_peak = data.tokens() as f64 * bound::operations(&architecture) / (peak * 1e9);
+        let peer =
+            args.python.as_ref().map(|python| peer::fastest(python, &file, layers, args.epochs, args.peer_steps));
+        let mut peer = peer.transpose()?;
+        // The peer's epochs may end early; its rate is that of whole ones.
+        peer.iter_mut().for_each(|peer| peer.seconds_per_epoch = data.tokens() as f64 / peer.tokens_per_second);
+        let ratio = peer.as_ref().map(|peer| rate / peer.tokens_per_second);
+        let mut row = vec![
+            layers.to_string(),
+            format!("{seconds:.3}"),
+            count(rate as usize),
+            format!("{products:.3}"),
+            format!("{:.2}", seconds / products),
+            format!("{at_peak:.3}"),
+        ];
+        if let (Some(peer), Some(ratio)) = (&peer, ratio) {
+            row.push(count(peer.tokens_per_second as usize));
+            row.push(format!("{}, {} threads", peer.mode, peer.threads));
+            row.push(format!("{ratio:.2}"));
+        }
+        rows.push(row);
+        runs.push(json!({
+            "layers": layers,
+            "seconds_per_epoch": seconds,
+            "tokens_per_second": rate,
+            "products_seconds": products,
+            "over_products": seconds / products,
+            "peak_seconds": at_peak,
+            "over_peak": seconds / at_peak,
+            "peer": peer,
+            "ratio": ratio,
+        }));
+    }
+    let threads = rayon::current_num_threads();
+    let json: Value =
+        json!({ "threads": threads, "data": data.name, "tokens": data.tokens(), "peak_gflops": peak, "runs": runs });
+    let text = format!(
+        "{}, {} tokens, {threads} threads; peak {peak:.1} GFLOP/s\n{}\
+         products: the matrix products of an epoch alone, at the model's shapes; peak: their operations at the peak of large products\n",
+        data.name,
+        count(data.tokens()),
+        table(&rows, &[7]),
+    );
+    Ok(Outcome::done(json, text))
+}
+
+fn heading(peer: bool) -> Vec<String> {
+    let mut names = vec!["layers", "s per epoch", "tokens/s", "products, s", "times", "at the peak, s"];
+    if peer {
+        names.extend(["PyTorch tokens/s", "in mode", "ratio"]);
+    }
+    names.into_iter().map(str::to_owned).collect()
+}
+
+/// A dataset of words as a CoNLL file, for the peer.
+fn write_conll(data: &Dataset, path: &std::path::Path) -> Result<String> {
+    let mut text = String::new();
+    for range in data.ranges() {
+        for t in range {
+            writeln!(text, "{} {}", data.token_text(t), data.label_text(t))?;
+        }
+        text.push('\n');
+    }
+    std::fs::write(path, text)?;
+    Ok(path.display().to_string())
+}

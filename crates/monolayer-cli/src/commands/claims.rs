@@ -1,0 +1,124 @@
+//! `monolayer claims`: every statement of the paper, run.
+
+use anyhow::Result;
+use monolayer::{Dataset, Error};
+use monolayer_lab::claims::{Claim, Context, Finding, Outcome as Found, Verdict, all};
+use serde_json::json;
+
+use super::{Outcome, Shared};
+use crate::output::{Progress, table};
+
+/// Every statement of the paper as a run: a verdict computed, the numbers behind it, a counterexample where there is one
+///
+/// A statement holds, holds after repair, or is false as printed. Ends with 1 where a computed verdict is not the one that
+/// docs/paper.md lists, or a run fails.
+#[derive(clap::Args)]
+#[command(after_help = "Example: monolayer claims --only theorem-1 -v")]
+pub struct Args {
+    /// Run more of everything
+    #[arg(long)]
+    full: bool,
+    /// The corpus for claims about corpora (default: an embedded one): a dataset of words with classes
+    #[arg(long, value_name = "FILE")]
+    data: Option<String>,
+    /// Run only the claims whose id begins with this; may be repeated
+    #[arg(long, value_name = "ID")]
+    only: Vec<String>,
+}
+
+pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
+    let chosen: Vec<&'static Claim> =
+        all().filter(|c| args.only.is_empty() || args.only.iter().any(|id| c.id.starts_with(id.as_str()))).collect();
+    if chosen.is_empty() {
+        let ids: Vec<&str> = all().map(|claim| claim.id).collect();
+        let what = format!("no claim begins with {}", args.only.join(" or "));
+        return Err(Error::request(what, format!("there are {}", ids.join(", "))).into());
+    }
+    let data = args.data.as_deref().map(Dataset::open).transpose()?;
+    if let (Some(data), false) = (&data, shared.quiet) {
+        data.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    }
+    let context = Context::new(data, args.full)?;
+    let progress = Progress::new(shared, "running", chosen.len());
+    let found: Vec<Found> = chosen
+        .into_iter()
+        .map(|claim| {
+            let outcome = claim.outcome(&context);
+            progress.add(1);
+            outcome
+        })
+        .collect();
+    drop(progress);
+    let red = found.iter().filter(|outcome| !outcome.agrees()).count();
+    let json = json!({
+        "claims": found.iter().map(Found::json).collect::<Vec<_>>(),
+        "data": context.data.name,
+        "disagree": red,
+        "seconds": found.iter().map(|outcome| outcome.seconds).sum::<f64>(),
+    });
+    let text = if shared.verbose { found.iter().map(at_length).collect() } else { in_a_table(&found) };
+    Ok(Outcome::decided(json, format!("{text}\n{}", summary(&found, red)), red == 0))
+}
+
+fn verdict(outcome: &Found) -> String {
+    match (outcome.verdict(), outcome.documented) {
+        (None, _) => "COULD NOT RUN".to_owned(),
+        (Some(verdict), _) if outcome.agrees() => verdict.name().to_owned(),
+        (Some(verdict), Some(documented)) => format!("{} (DOCUMENTED: {})", verdict.name(), documented.name()),
+        (Some(verdict), None) => format!("{} (NOT DOCUMENTED)", verdict.name()),
+    }
+}
+
+fn evidence(outcome: &Found) -> String {
+    outcome.finding.as_ref().map_or_else(ToString::to_string, Finding::evidence)
+}
+
+/// A line per claim.
+fn in_a_table(found: &[Found]) -> String {
+    let mut rows = vec![["claim", "verdict", "evidence"].map(str::to_owned).to_vec()];
+    rows.extend(found.iter().map(|o| vec![o.claim.id.to_owned(), verdict(o), clipped(&evidence(o))]));
+    table(&rows, &[1, 2])
+}
+
+/// As much of a text as fits a line beside the other columns.
+fn clipped(text: &str) -> String {
+    const MOST: usize = 96;
+    if text.chars().count() <= MOST {
+        return text.to_owned();
+    }
+    format!("{} ...", text.chars().take(MOST - 4).collect::<String>().trim_end_matches([' ', ';']))
+}
+
+/// All there is to say about a claim.
+fn at_length(outcome: &Found) -> String {
+    let claim = outcome.claim;
+    let counterexample = outcome.finding.as_ref().ok().and_then(|finding| finding.counterexample.as_ref());
+    let counterexample = counterexample.map_or(String::new(), |text| format!("  counterexample  {text}\n"));
+    format!(
+        "{} ({}): {}\n  verdict         {}\n  run             {} ({:.2} s)\n  found           {}\n{counterexample}  \
+         code            {} ({})\n  mutation        {}\n\n",
+        claim.id,
+        claim.place,
+        claim.statement,
+        verdict(outcome),
+        claim.run,
+        outcome.seconds,
+        evidence(outcome),
+        claim.code.0,
+        claim.code.1,
+        claim.mutation,
+    )
+}
+
+fn summary(found: &[Found], red: usize) -> String {
+    let count = |verdict: Verdict| found.iter().filter(|outcome| outcome.verdict() == Some(verdict)).count();
+    let agree = if red == 0 { "all as documented".to_owned() } else { format!("{red} NOT AS DOCUMENTED") };
+    format!(
+        "{} statements: {} hold, {} hold after repair, {} are false as printed; {agree}\n\
+         next: monolayer claims --only ID -v\n",
+        found.len(),
+        count(Verdict::Holds),
+        count(Verdict::HoldsAfterRepair),
+        count(Verdict::FalseAsPrinted),
+    )
+}

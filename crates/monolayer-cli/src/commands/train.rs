@@ -1,0 +1,179 @@
+//! `monolayer train`: gradient descent on the paper's architecture, or on its baselines.
+
+mod options;
+mod report;
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::str::FromStr as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Result;
+use monolayer::dataset::Format;
+use monolayer::expression::Expression;
+use monolayer::function::Function as _;
+use monolayer::{Dataset, Error};
+use monolayer_train::checkpoint::Progress as Checkpoint;
+use monolayer_train::metrics::Metrics;
+use monolayer_train::run::{Event, Job, Now, train};
+use monolayer_train::source::{Function, Source};
+use monolayer_train::{Options, labels::Scheme};
+
+use self::options::Overrides;
+use super::{Outcome, Shared};
+use crate::output::{Progress, count};
+
+/// Train a Transformer with rank-1 attention (eq. 20), or with attention of any rank
+///
+/// DIR becomes a model directory that predict, verify and PyTorch read, with a row for unknown words: the mean of the rows of
+/// words that the data has once, unless --word-dropout trains it. Beside the model are metrics.jsonl, one line per
+/// evaluation, and checkpoint.safetensors, written at each evaluation and when Ctrl-C stops the run; --resume goes on from
+/// it and gives the same bytes as a run that was not stopped. Models with layer norm have no place in a model directory: for
+/// them DIR holds metrics and checkpoint alone.
+///
+/// Every option below --config may stand in the file it names, with _ for - and a value of true or false for those without
+/// one; the command line wins.
+#[derive(clap::Args)]
+#[command(after_help = "Example: monolayer train train.conll --out model\n\n\
+    More:\n  \
+    monolayer train train.conll --out model --config configs/paper-3-layers.toml --dev dev.conll\n  \
+    monolayer train train.conll --out baseline --rank full --tied=false --positions\n  \
+    monolayer train train.conll --resume model --epochs 100\n  \
+    monolayer train --function \"mean(x1); x1*x2\" --dim 2 --length 4 --out model")]
+pub struct Args {
+    /// The dataset: a CoNLL file, .jsonl, .safetensors, task:NAME:alphabet=K,length=L, or - for standard input
+    #[arg(value_name = "DATA", required_unless_present = "function", conflicts_with = "function")]
+    data: Option<String>,
+    /// The kind of file, where its ending does not tell: conll, jsonl, safetensors
+    #[arg(long, value_name = "KIND", value_parser = Format::from_str)]
+    format: Option<Format>,
+    /// A function to learn in place of data, as for approximate: d expressions, on [0,1]^(d x n), on new points every epoch
+    #[arg(long, value_name = "EXPR", requires = "length", requires = "dim")]
+    function: Option<String>,
+    /// Tokens of the function's sequences: n
+    #[arg(long, value_name = "N", requires = "function")]
+    length: Option<usize>,
+    /// Sequences of an epoch of the function
+    #[arg(long, value_name = "N", default_value_t = 4096)]
+    samples: usize,
+    /// The directory to write
+    #[arg(long, value_name = "DIR", required_unless_present = "resume", conflicts_with = "resume")]
+    out: Option<PathBuf>,
+    /// Go on with the run in this directory; of the options only --epochs and --eval-every may change
+    #[arg(long, value_name = "DIR", conflicts_with = "config")]
+    resume: Option<PathBuf>,
+    /// A TOML file of options
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    overrides: Overrides,
+}
+
+/// Whether Ctrl-C was pressed.
+static STOP: AtomicBool = AtomicBool::new(false);
+
+pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
+    let overrides = args.overrides.table()?;
+    let options = match &args.resume {
+        Some(dir) => resumed(&Checkpoint::read(dir)?.options, overrides)?,
+        None => Options::read(args.config.as_deref(), overrides)?,
+    };
+    let dev = options.dev.as_deref().map(|dev| open(dev, None, options.labels, shared)).transpose()?;
+    let out = args.resume.as_deref().or(args.out.as_deref()).expect("one of them is there");
+    match (&args.data, &args.function) {
+        (Some(data), _) => {
+            let data = open(data, args.format, options.labels, shared)?;
+            run_on(args, shared, Job { source: Source::Data(&data), dev: dev.as_ref(), options: &options, out })
+        }
+        (None, function) => {
+            let (text, dim) = (function.as_deref().unwrap_or_default(), options.dim.unwrap_or(0));
+            let program = Expression::parse(text, dim)?.at_length(args.length.unwrap_or(0))?;
+            let apply = |x: &[f64], y: &mut [f64]| program.values(x, y);
+            let text = program.expression().text().to_owned();
+            let function = Function { text, dim, length: program.length(), samples: args.samples, apply: &apply };
+            run_on(args, shared, Job { source: Source::Function(&function), dev: dev.as_ref(), options: &options, out })
+        }
+    }
+}
+
+/// Trains, watched and stoppable.
+fn run_on(args: &Args, shared: &Shared, job: Job) -> Result<Outcome> {
+    // The first Ctrl-C stops the run at the end of a step, the second the program at once.
+    ctrlc::set_handler(|| {
+        if STOP.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    })?;
+    let steps = job.options.epochs * job.source.sequences().div_ceil(job.options.batch);
+    let progress = Progress::new(shared, "training", steps);
+    let mut done = 0;
+    let finished = train(&job, args.resume.is_some(), &mut |event| {
+        match event {
+            Event::Step(now) => {
+                let at = (now.epoch - 1) * now.steps + now.step;
+                progress.say(figures(now));
+                progress.add(at - done);
+                done = at;
+            }
+            Event::Evaluated(metrics) => progress.line(&line(metrics)),
+        }
+        if STOP.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    drop(progress);
+    Ok(report::outcome(&job, &args.source(), &finished))
+}
+
+/// The options of a run to go on with: only those that do not change what was done so far may be new.
+fn resumed(options: &Options, overrides: toml::Table) -> Result<Options, Error> {
+    let new = options.with(overrides)?;
+    let same = Options { epochs: options.epochs, eval_every: options.eval_every, ..new.clone() };
+    if same != *options {
+        let help = "leave them out: a run goes on with the options it was started with";
+        return Err(Error::request("only --epochs and --eval-every may change when a run is resumed", help));
+    }
+    Ok(new)
+}
+
+fn open(source: &str, format: Option<Format>, scheme: Scheme, shared: &Shared) -> Result<Dataset, Error> {
+    let data = Dataset::open_as(source, format)?;
+    if !shared.quiet {
+        data.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    }
+    scheme.apply(data)
+}
+
+impl Args {
+    /// What is trained on, as it stands on the command line.
+    fn source(&self) -> String {
+        let function = |text: &String| format!("--function {text:?} --length {}", self.length.unwrap_or(0));
+        self.data.clone().or_else(|| self.function.as_ref().map(function)).unwrap_or_default()
+    }
+}
+
+/// The figures of the bar.
+fn figures(now: &Now) -> String {
+    let accuracy = now.accuracy.map_or_else(String::new, |share| format!("  right {share:.4}"));
+    format!("epoch {}/{}  loss {:.5}{accuracy}", now.epoch, now.epochs, now.loss)
+}
+
+/// One evaluation as a line.
+fn line(metrics: &Metrics) -> String {
+    let mut line = format!("epoch {:>4}  loss {:.5}", metrics.epoch, metrics.train_loss);
+    if let Some(accuracy) = metrics.train_accuracy {
+        line += &format!("  train {accuracy:.5}");
+    }
+    if let Some(dev) = &metrics.dev {
+        line += &dev.loss.map_or_else(String::new, |loss| format!("  dev loss {loss:.5}"));
+        line += &dev.accuracy.map_or_else(String::new, |share| format!("  dev {share:.5}"));
+        line += &dev.f1.map_or_else(String::new, |f1| format!("  F1 {f1:.4}"));
+    }
+    if let Some(rate) = metrics.tokens_per_second {
+        line += &format!("  {} tokens/s", count(rate as usize));
+    }
+    line
+}
+
+/// A directory as it stands on a command line.
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}

@@ -1,0 +1,166 @@
+//! Section 5: what the experiments on a corpus say.
+
+use monolayer::attention::Mask;
+use monolayer::baseline::word_majority;
+use monolayer::context::Contexts;
+use monolayer::memorize::Memorizer;
+use monolayer::{AnyModel, Dataset, Error, Place, Result, with_model};
+use monolayer_train::{Architecture, Batch, Engine, Optimizer, Targets, Tokens};
+
+use super::{Claim, Context, Finding};
+
+pub const CLAIMS: &[Claim] = &[
+    Claim {
+        id: "section-5-memorize",
+        place: "Section 5",
+        statement: "one rank-1 attention layer can memorize the labels of a corpus (as far as contexts allow)",
+        run: "the corpus compiled and run: every possible token right",
+        code: ("crates/monolayer/src/memorize.rs", "compile"),
+        mutation: "W_O = 0",
+        find: memorize,
+    },
+    Claim {
+        id: "section-5-words",
+        place: "Section 5, Figure 1",
+        statement: "the labels of a corpus cannot be had from its words alone",
+        run: "each word's majority label against what contexts allow, with and without positions",
+        code: ("crates/monolayer/src/baseline.rs", "word_majority"),
+        mutation: "a context is its word alone",
+        find: words,
+    },
+    Claim {
+        id: "section-5-train",
+        place: "Section 5, Figure 1",
+        statement: "trained by gradient descent, one rank-1 layer gets more tokens right than words alone allow",
+        run: "the corpus (the embedded one, where another is large) trained on for 400 steps of Adam, all of it at once",
+        code: ("crates/monolayer-train/src/engine.rs", "step"),
+        mutation: "every token is a sequence of its own",
+        find: train,
+    },
+    Claim {
+        id: "section-1-layers",
+        place: "Section 1",
+        statement: "one attention layer does what took Yun et al. |V| + 1 layers and Kim et al. 2n",
+        run: "the attention layers of the compiled corpus, counted, and the rank of their weights",
+        code: ("crates/monolayer/src/rank.rs", "rank"),
+        mutation: "a second row that is no multiple of the first",
+        find: layers,
+    },
+];
+
+/// The labels of the corpus.
+fn labels(data: &Dataset) -> Result<Vec<u32>> {
+    data.label_ids().ok_or_else(|| {
+        Error::data(Place::file(&data.name), "no labels", "claims about corpora need a corpus with classes as labels")
+    })
+}
+
+/// Tokens that a model gets right.
+fn right(model: &AnyModel, data: &Dataset) -> Result<usize> {
+    let names = with_model!(model, m => m.head.as_ref().map(|head| head.labels.clone()));
+    Ok(model.predict(data, &|_| {})?.right(data, names.as_deref()).unwrap_or(0))
+}
+
+fn memorize(context: &Context) -> Result<Finding> {
+    let data = &context.data;
+    let compiled = Memorizer::default().compile(data, &|_, _| {})?;
+    let model = if context.mutated { compiled.model.without_attention() } else { compiled.model.clone() };
+    let (possible, right) = (data.tokens() - compiled.impossible.len(), right(&model, data)?);
+    Ok(Finding::printed(right == possible)
+        .count("tokens", data.tokens())
+        .count("possible", possible)
+        .count("right", right)
+        .count("hidden units", compiled.units.iter().sum()))
+}
+
+fn words(context: &Context) -> Result<Finding> {
+    let data = &context.data;
+    let (ids, labels) = (data.token_ids(), labels(data)?);
+    let possible = |contexts: &Contexts| data.tokens() - contexts.agree(&labels).impossible.len();
+    let with_context = |positions: bool| {
+        if context.mutated {
+            Contexts::of_words(&ids)
+        } else {
+            Contexts::new(&ids, &data.offsets, Mask::None, positions)
+        }
+    };
+    let (without, with) = (possible(&with_context(false)), possible(&with_context(true)));
+    let by_word = possible(&Contexts::of_words(&ids));
+    let share = |count: usize| count as f64 / data.tokens() as f64;
+    Ok(Finding::printed(by_word < without && by_word < with)
+        .number("by words alone", word_majority(data, data).unwrap_or(f64::NAN))
+        .number("contexts without positions allow", share(without))
+        .number("contexts with positions allow", share(with))
+        .number("the paper's accuracy on CoNLL-2003 after 800 epochs", 0.9872))
+}
+
+/// Tokens that are trained on unless a full run is asked for.
+const FEW: usize = 5000;
+
+fn train(context: &Context) -> Result<Finding> {
+    let embedded;
+    let data = if context.data.tokens() <= FEW || context.full {
+        &context.data
+    } else {
+        embedded = crate::example::dataset()?;
+        &embedded
+    };
+    let (ids, labels) = (data.token_ids(), labels(data)?);
+    let every_token: Vec<usize> = (0..=data.tokens()).collect();
+    let offsets = context.mutate(&data.offsets[..], &every_token[..]);
+    let count = |ids: &[u32]| ids.iter().max().map_or(0, |&id| id as usize + 1);
+    let architecture = Architecture {
+        words: Some(count(&ids)),
+        dim: 32,
+        layers: 1,
+        hidden: 128,
+        heads: 1,
+        head_size: 1,
+        tied: true,
+        causal: false,
+        positions: None,
+        layer_norm: false,
+        labels: Some(count(&labels)),
+    };
+    let mut engine = Engine::<f32>::new(architecture, Optimizer::default(), None, 0);
+    let batch = Batch { offsets, tokens: Tokens::Words(&ids), targets: Targets::Labels(&labels) };
+    let mut best = 0;
+    for _ in 0..400 {
+        let diverged = |error| Error::request(format!("training failed: {error}"), "this is a finding, too");
+        best = best.max(engine.step(&batch, 1e-2).map_err(diverged)?.right);
+    }
+    let by_word = data.tokens() - Contexts::of_words(&ids).agree(&labels).impossible.len();
+    let allowed = data.tokens() - Contexts::new(&ids, &data.offsets, Mask::None, false).agree(&labels).impossible.len();
+    Ok(Finding::printed(best > by_word)
+        .count("tokens", data.tokens())
+        .count("right by words alone", by_word)
+        .count("right after training, at best", best)
+        .count("contexts without positions allow", allowed))
+}
+
+fn layers(context: &Context) -> Result<Finding> {
+    let data = &context.data;
+    let compiled = Memorizer::default().compile(data, &|_, _| {})?;
+    let (layers, rank) = with_model!(&compiled.model, m => {
+        let attention: Vec<_> = m.transformer.layers.iter().filter_map(|layer| layer.attention.as_ref()).collect();
+        let head = &attention[0].heads[0];
+        let rank = |m: &monolayer::Matrix<_>| {
+            let mut data: Vec<f64> = m.data.iter().map(|&x| monolayer::kernels::Real::to_f64(x)).collect();
+            if context.mutated {
+                let mut row = data.clone();
+                row[0] += 1.0;
+                data.extend(row);
+            }
+            monolayer::rank::rank(m.cols, &data)
+        };
+        (attention.len(), [&head.w_q, &head.w_k, &head.w_v, &head.w_o].map(rank).into_iter().fold(0, usize::max))
+    });
+    let mut words = data.token_ids();
+    words.sort_unstable();
+    words.dedup();
+    Ok(Finding::printed(layers == 1 && rank == 1)
+        .count("attention layers", layers)
+        .count("largest rank", rank)
+        .count("layers of Yun et al.", words.len() + 1)
+        .count("layers of Kim et al.", 2 * data.longest()))
+}

@@ -1,0 +1,121 @@
+//! Theorem 1: hardmax.
+
+use std::collections::HashSet;
+
+use dashu_ratio::RBig;
+use monolayer::Result;
+use monolayer::attention::{Attention, Head, Kind, Mask};
+use monolayer::hardmax::{HardmaxLayer, draw, line, mean_pooling, printed_pair};
+use monolayer::matrix::Matrix;
+
+use super::support::{self, apart, outputs};
+use super::{Claim, Context, Finding};
+
+pub const CLAIMS: &[Claim] = &[
+    Claim {
+        id: "theorem-1",
+        place: "Theorem 1",
+        statement: "no hardmax layer is a contextual mapping (printed for any n; repaired: n >= 4, ties shared equally)",
+        run: "three heads on all sets of three numbers; (1,2,5,6)v and (1,3,4,6)v through random layers, exactly",
+        code: ("crates/monolayer/src/hardmax.rs", "witness"),
+        mutation: "the second sequence is (1,3,5,6)v",
+        find: theorem_1,
+    },
+    Claim {
+        id: "theorem-1-proof",
+        place: "Theorem 1, proof",
+        statement: "no hardmax layer tells (a1,a2,a4)v from (a1,a3,a4)v",
+        run: "(1,2,4) and (1,3,4) through a head that takes the mean, exactly",
+        code: ("crates/monolayer/src/hardmax.rs", "printed_pair"),
+        mutation: "the head's query does not vanish",
+        find: theorem_1_proof,
+    },
+    Claim {
+        id: "theorem-1-zero-token",
+        place: "Theorem 1, three tokens",
+        statement: "no hardmax layer tells (0,1,4)v from (0,2,3)v at the zero token",
+        run: "both through random layers, exactly",
+        code: ("crates/monolayer/src/hardmax.rs", "HardmaxLayer"),
+        mutation: "the second sequence is (0,2,4)v",
+        find: zero_token,
+    },
+    Claim {
+        id: "theorem-1-softmax",
+        place: "Theorem 1, against Theorem 2",
+        statement: "softmax of rank 1 tells apart at every shared token what no hardmax layer does",
+        run: "(1,2,5,6) and (1,3,4,6) through one rank-1 layer, enclosed",
+        code: ("crates/monolayer/src/hardmax.rs", "softmax_gap"),
+        mutation: "kappa = 0",
+        find: softmax,
+    },
+];
+
+/// How many random layers give two sequences exactly equal outputs at the places given.
+fn blind(layers: usize, sequences: [&[i64]; 2], places: &[usize]) -> usize {
+    let is_blind = |number: &u64| {
+        let (attention, v) = draw(1, *number);
+        let layer = HardmaxLayer::new(&attention);
+        let [a, b] = sequences.map(|sequence| layer.apply(&line(sequence, &v)));
+        places.iter().all(|&place| a.row(place) == b.row(place))
+    };
+    (0..layers as u64).filter(is_blind).count()
+}
+
+/// A head that reads the first of four coordinates and writes to another.
+fn head(query: i64, into: usize) -> Head<RBig> {
+    let unit = |c: usize, x: i64| Matrix::from_fn(1, 4, move |_, j| RBig::from(if j == c { x } else { 0 }));
+    let w_o = Matrix::new(4, 1, unit(into, 1).data);
+    Head { w_q: unit(0, query), w_k: unit(0, 1), w_v: unit(0, 1), w_o }
+}
+
+fn theorem_1(context: &Context) -> Result<Finding> {
+    let heads = vec![head(0, 1), head(1, 2), head(-1, 3)];
+    let layer = HardmaxLayer::new(&Attention { kind: Kind::Hardmax, mask: Mask::None, heads });
+    let v = [RBig::ONE, RBig::ZERO, RBig::ZERO, RBig::ZERO];
+    let (mut contexts, mut different) = (0, HashSet::new());
+    for (a, b, c) in (1..=6).flat_map(|a| (1..a).flat_map(move |b| (1..b).map(move |c| (a, b, c)))) {
+        let out = layer.apply(&line(&[a, b, c], &v));
+        contexts += out.rows;
+        different.extend(out.iter_rows().map(<[RBig]>::to_vec));
+    }
+    let layers = context.effort(1000, 10_000);
+    let second: &[i64] = context.mutate(&[1, 3, 4, 6], &[1, 3, 5, 6]);
+    let blind = blind(layers, [&[1, 2, 5, 6], second], &[0, 3]);
+    Ok(Finding::repaired(different.len() < contexts, blind == layers)
+        .count("contexts of three tokens", contexts)
+        .count("told apart by three heads", different.len())
+        .count("random layers on four tokens", layers)
+        .count("that cannot tell the pair apart", blind)
+        .counterexample(
+            "three heads (mean, largest, smallest) are a contextual mapping of three tokens without a zero",
+        ))
+}
+
+fn theorem_1_proof(context: &Context) -> Result<Finding> {
+    let mut attention = mean_pooling(1);
+    if context.mutated {
+        attention.heads[0].w_q = attention.heads[0].w_k.clone();
+    }
+    let found = printed_pair(&HardmaxLayer::new(&attention), &[RBig::ONE])?;
+    let [a, b] = [0, 1].map(|i| &found.outputs[i][0][0]);
+    Ok(Finding::printed(found.blind())
+        .number("output for (1,2,4)", a.to_f64().value())
+        .number("output for (1,3,4)", b.to_f64().value())
+        .counterexample(format!("at token 4 mean pooling gives {a} and {b}")))
+}
+
+fn zero_token(context: &Context) -> Result<Finding> {
+    let layers = context.effort(1000, 10_000);
+    let second: &[i64] = context.mutate(&[0, 2, 3], &[0, 2, 4]);
+    let blind = blind(layers, [&[0, 1, 4], second], &[0]);
+    Ok(Finding::printed(blind == layers).count("random layers", layers).count("that cannot tell the pair apart", blind))
+}
+
+fn softmax(context: &Context) -> Result<Finding> {
+    let attention = support::line(Kind::Softmax, Mask::None, context.mutate(0.25, 0.0), 1.0);
+    let (a, b) = (outputs(&attention, &[1.0, 2.0, 5.0, 6.0])?, outputs(&attention, &[1.0, 3.0, 4.0, 6.0])?);
+    let gap = |place: usize| (a[place] - b[place]).mignitude();
+    Ok(Finding::printed([0, 3].iter().all(|&place| apart(a[place], b[place])))
+        .number("gap at 1", gap(0))
+        .number("gap at 6", gap(3)))
+}

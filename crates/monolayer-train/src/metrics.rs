@@ -1,0 +1,88 @@
+//! What a run reports while it goes on.
+
+use monolayer::dataset::{Dataset, Labels};
+use serde::{Deserialize, Serialize};
+
+use crate::engine::Times;
+use crate::entities::{Scores, Tag};
+
+/// One evaluation: a line of metrics.jsonl.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Metrics {
+    /// Epochs done.
+    pub epoch: usize,
+    /// Steps done.
+    pub steps: u64,
+    /// The mean loss over the tokens of the last epoch, while its steps changed the model; null before the first.
+    pub loss: Option<f64>,
+    /// The mean loss over the training set.
+    pub train_loss: f64,
+    /// The share of right tokens of the training set; null for vectors.
+    pub train_accuracy: Option<f64>,
+    /// What came of the dev set; null without one.
+    pub dev: Option<Dev>,
+    /// Tokens per second of the fastest epoch so far, training alone.
+    pub tokens_per_second: Option<f64>,
+    /// Seconds so far.
+    pub seconds: Seconds,
+}
+
+/// What came of the dev set.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Dev {
+    /// The mean squared error; null for labels.
+    pub loss: Option<f64>,
+    /// The share of right tokens; null for vectors.
+    pub accuracy: Option<f64>,
+    /// The share of predicted entities that are right, as the CoNLL evaluation counts; null where labels are no entities.
+    pub precision: Option<f64>,
+    /// The share of entities that were found.
+    pub recall: Option<f64>,
+    /// The harmonic mean of both.
+    pub f1: Option<f64>,
+    /// F1 by type of entity.
+    pub f1_by_type: std::collections::BTreeMap<String, f64>,
+}
+
+/// Where the time went.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Seconds {
+    /// Training steps, by the clock.
+    pub training: f64,
+    /// Evaluations and files.
+    pub evaluation: f64,
+    /// The parts of training steps, added up over threads.
+    pub parts: Times,
+}
+
+impl Seconds {
+    /// Adds the parts of some steps.
+    pub(crate) fn add_parts(&mut self, more: &Times) {
+        self.parts.embedding += more.embedding;
+        self.parts.attention += more.attention;
+        self.parts.feed_forward += more.feed_forward;
+        self.parts.head += more.head;
+        self.parts.optimizer += more.optimizer;
+    }
+}
+
+/// The scores of entities of predicted label names; `None` where a label is no tag.
+pub fn entity_scores(data: &Dataset, predicted: &[u32], names: &[String]) -> Option<Scores> {
+    let Labels::Classes { ids, names: own } = &data.labels else { return None };
+    let parse = |names: &'_ [String]| names.iter().map(|name| Tag::parse(name).is_some()).collect::<Vec<_>>();
+    if !parse(own.names()).iter().chain(&parse(names)).all(|&tag| tag) {
+        return None;
+    }
+    let tag = |name: &str| Tag::parse(name).is_some_and(|tag| tag.kind().is_some());
+    // Without a single type there is nothing to find.
+    if !own.names().iter().any(|name| tag(name)) {
+        return None;
+    }
+    let mut scores = Scores::default();
+    for range in data.ranges() {
+        let truth = ids[range.clone()].iter().filter_map(|&id| Tag::parse(own.name(id)));
+        let guess = predicted[range].iter().filter_map(|&id| Tag::parse(&names[id as usize]));
+        scores.add(truth, guess);
+    }
+    Some(scores)
+}

@@ -1,0 +1,406 @@
+//! A training run: epochs of steps, evaluations, checkpoints.
+//!
+//! The order of an epoch depends on the seed and the epoch alone, and evaluations look at a copy, so a run that was stopped
+//! and goes on gives the same bytes as one that was not.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::Instant;
+
+use monolayer::dataset::{Dataset, Vocabulary};
+use monolayer::kernels::Real;
+use monolayer::matrix::Matrix;
+use monolayer::model::{Head, Model, Words};
+use monolayer::{Error, Result, model_file};
+use serde_json::json;
+
+use crate::checkpoint::{self, Progress};
+use crate::engine::{Diverged, Engine, Parameters};
+use crate::export;
+use crate::metrics::{Dev, Metrics, entity_scores};
+use crate::options::{Dtype, Options};
+use crate::source::{self, Names, Packed, Source};
+
+/// What to train on, how, and where the result goes.
+#[derive(Clone, Copy)]
+pub struct Job<'a> {
+    /// What is trained on, with labels in the scheme of the options.
+    pub source: Source<'a>,
+    /// The dev set, likewise.
+    pub dev: Option<&'a Dataset>,
+    /// The options.
+    pub options: &'a Options,
+    /// The training directory.
+    pub out: &'a Path,
+}
+
+/// What happens during a run. The listener may stop it.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A step was done.
+    Step(&'a Now),
+    /// The model was evaluated, and a checkpoint written.
+    Evaluated(&'a Metrics),
+}
+
+/// Where a run is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Now {
+    /// The epoch, from 1.
+    pub epoch: usize,
+    /// All epochs.
+    pub epochs: usize,
+    /// Steps of this epoch done.
+    pub step: usize,
+    /// Steps of an epoch.
+    pub steps: usize,
+    /// The mean loss of this epoch so far.
+    pub loss: f64,
+    /// The share of right tokens of this epoch so far; none for vectors.
+    pub accuracy: Option<f64>,
+}
+
+/// Why a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// All epochs are done.
+    Done,
+    /// The listener stopped it; it can be resumed.
+    Stopped,
+    /// The numbers went out of bounds; the last checkpoint is still there.
+    Diverged(Diverged),
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// Why it ended.
+    pub end: End,
+    /// How far it came.
+    pub progress: Progress,
+    /// Trained numbers.
+    pub parameters: usize,
+    /// Tokens of the dev set with words and labels that the training data does not have.
+    pub unknown: [usize; 2],
+    /// Whether the directory holds a model: all but those with layer norm.
+    pub model: bool,
+}
+
+/// Trains; with `resume`, from the checkpoint in the training directory on. `listen` hears of every step.
+pub fn train(job: &Job, resume: bool, listen: &mut dyn FnMut(Event) -> ControlFlow<()>) -> Result<Report> {
+    match job.options.dtype {
+        Dtype::F32 => Run::<f32>::new(job, resume)?.go(listen),
+        Dtype::F64 => Run::<f64>::new(job, resume)?.go(listen),
+    }
+}
+
+/// A run in one precision.
+struct Run<'a, R> {
+    job: &'a Job<'a>,
+    packed: Packed<R>,
+    names: Names,
+    dev: Option<Packed<R>>,
+    unknown: [usize; 2],
+    engine: Engine<R>,
+    progress: Progress,
+}
+
+impl<'a, R: Real> Run<'a, R> {
+    fn new(job: &'a Job<'a>, resume: bool) -> Result<Self> {
+        let options = job.options;
+        let (packed, names) = source::pack::<R>(job.source, options.seed)?;
+        let dimension = source::dimension(job.source);
+        let longest = packed.longest().max(job.dev.map_or(0, Dataset::longest));
+        let count = |names: &Option<Vocabulary>| names.as_ref().map(Vocabulary::len);
+        let architecture = options.architecture(count(&names.words), dimension, count(&names.labels), longest)?;
+        let d = architecture.dim;
+        let translated = job.dev.map(|dev| names.translate(dev, d)).transpose()?;
+        let (dev, unknown) = translated.map_or((None, [0; 2]), |(packed, unknown)| (Some(packed), unknown));
+        let data = match job.source {
+            Source::Data(data) => data.hash.clone(),
+            Source::Function(function) => format!("{} at length {}", function.text, function.length),
+        };
+        let mut engine = Engine::new(architecture, options.optimizer(), options.clip, options.seed)
+            .with_dense_embedding(options.dense_embedding);
+        let mut progress = Progress::new(options.clone(), data);
+        if resume {
+            let found = Progress::read(job.out)?;
+            if found.data != progress.data {
+                let help = "resume with the data that the run was started with";
+                return Err(Error::model(job.out.join(checkpoint::FILE), "it was trained on other data", help));
+            }
+            let state = checkpoint::read_state(job.out, engine.architecture(), found.steps)?;
+            engine.restore(state);
+            progress = Progress { options: options.clone(), ..found };
+        }
+        let run = Self { job, packed, names, dev, unknown, engine, progress };
+        if !resume {
+            run.claim_directory()?;
+        }
+        Ok(run)
+    }
+
+    fn go(mut self, listen: &mut dyn FnMut(Event) -> ControlFlow<()>) -> Result<Report> {
+        while !self.progress.finished() {
+            let end = self.epoch(listen);
+            if end == End::Stopped {
+                let start = Instant::now();
+                let snapshot = self.snapshot();
+                if let Err(diverged) = check_finite(&snapshot) {
+                    return Ok(self.report(End::Diverged(diverged)));
+                }
+                self.progress.seconds.evaluation += start.elapsed().as_secs_f64();
+                self.save(&snapshot)?;
+            }
+            if end != End::Done {
+                return Ok(self.report(end));
+            }
+            let every = self.job.options.eval_every;
+            let due = every > 0 && self.progress.epoch.is_multiple_of(every);
+            if (due || self.progress.finished())
+                && let Some(diverged) = self.evaluate(listen)?
+            {
+                return Ok(self.report(End::Diverged(diverged)));
+            }
+        }
+        if self.progress.history.last().is_none_or(|last| last.epoch != self.progress.epoch)
+            && let Some(diverged) = self.evaluate(listen)?
+        {
+            return Ok(self.report(End::Diverged(diverged)));
+        }
+        Ok(self.report(End::Done))
+    }
+
+    fn report(self, end: End) -> Report {
+        Report {
+            end,
+            parameters: self.engine.architecture().parameters(),
+            unknown: self.unknown,
+            model: !self.job.options.layer_norm,
+            progress: self.progress,
+        }
+    }
+
+    /// The rest of an epoch, which is [`End::Done`] when it is.
+    fn epoch(&mut self, listen: &mut dyn FnMut(Event) -> ControlFlow<()>) -> End {
+        let options = self.job.options;
+        let epoch = self.progress.epoch + 1;
+        let start = Instant::now();
+        let whole = self.progress.step == 0;
+        let fresh = match self.job.source {
+            Source::Function(function) => Some(function.sample(options.seed, epoch)),
+            Source::Data(_) if options.word_dropout > 0.0 && self.names.words.is_some() => {
+                Some(self.names.drop_words(&self.packed, options.word_dropout, options.seed, epoch))
+            }
+            Source::Data(_) => None,
+        };
+        let packed = fresh.as_ref().unwrap_or(&self.packed);
+        let order = source::order(options.seed, epoch, packed.sequences());
+        let steps = order.len().div_ceil(options.batch);
+        let mut batch = Packed::default();
+        for sequences in order.chunks(options.batch).skip(self.progress.step) {
+            packed.gather(sequences, self.engine.architecture().dim, &mut batch);
+            let rate = options.rate_at(self.engine.steps(), (steps * options.epochs) as u64);
+            let step = match self.engine.step(&batch.batch(), rate) {
+                Ok(step) => step,
+                Err(diverged) => return End::Diverged(diverged),
+            };
+            let progress = &mut self.progress;
+            progress.steps = self.engine.steps();
+            progress.step += 1;
+            progress.loss += step.loss * step.tokens as f64;
+            progress.right += step.right;
+            progress.tokens += step.tokens;
+            let tokens = progress.tokens as f64;
+            let now = Now {
+                epoch,
+                epochs: options.epochs,
+                step: progress.step,
+                steps,
+                loss: progress.loss / tokens,
+                accuracy: self.names.labels.is_some().then(|| progress.right as f64 / tokens),
+            };
+            // The last step is followed by the end of the epoch, which is a better place to stop at.
+            if listen(Event::Step(&now)).is_break() && progress.step < steps {
+                self.clock(start);
+                return End::Stopped;
+            }
+        }
+        let seconds = self.clock(start);
+        let progress = &mut self.progress;
+        let rate = progress.tokens as f64 / seconds;
+        if whole && progress.tokens_per_second.is_none_or(|fastest| rate > fastest) {
+            progress.tokens_per_second = Some(rate);
+        }
+        progress.last_loss = Some(progress.loss / progress.tokens as f64);
+        (progress.epoch, progress.step, progress.loss, progress.right, progress.tokens) = (epoch, 0, 0.0, 0, 0);
+        End::Done
+    }
+
+    /// Adds the time since `start` to that of training.
+    fn clock(&mut self, start: Instant) -> f64 {
+        let seconds = start.elapsed().as_secs_f64();
+        self.progress.seconds.training += seconds;
+        self.progress.seconds.add_parts(&self.engine.take_times());
+        seconds
+    }
+
+    /// A copy with all embedding rows up to date, that for unknown words too.
+    fn snapshot(&self) -> Engine<R> {
+        let options = self.job.options;
+        let (architecture, optimizer) = (self.engine.architecture().clone(), options.optimizer());
+        let state = self.engine.state();
+        let mut copy = Engine::from_parameters(architecture.clone(), optimizer, None, state.parameters.clone());
+        copy.restore(state);
+        copy.catch_up();
+        if self.names.words.is_none() || options.word_dropout > 0.0 || self.names.unknown_in_data {
+            return copy;
+        }
+        let mut parameters = copy.parameters().clone();
+        self.names.set_unknown_row(&mut parameters.embedding, architecture.dim);
+        Engine::from_parameters(architecture, optimizer, None, parameters)
+    }
+
+    /// Evaluates a copy and writes it, with a checkpoint; or finds that its numbers are out of bounds.
+    fn evaluate(&mut self, listen: &mut dyn FnMut(Event) -> ControlFlow<()>) -> Result<Option<Diverged>> {
+        let start = Instant::now();
+        let snapshot = self.snapshot();
+        if let Err(diverged) = check_finite(&snapshot) {
+            return Ok(Some(diverged));
+        }
+        let train = snapshot.evaluate(&self.packed.batch());
+        if !train.loss.is_finite() {
+            let what = format!("a mean loss of {} over the training set", train.loss);
+            return Ok(Some(Diverged { step: self.progress.steps, what, tensor: "the head".into() }));
+        }
+        let right = train.labels.iter().zip(&self.packed.labels).filter(|(a, b)| a == b).count();
+        let labels = self.names.labels.is_some();
+        let dev = self.dev.as_ref().map(|dev| self.evaluate_dev(&snapshot, dev));
+        self.progress.seconds.evaluation += start.elapsed().as_secs_f64();
+        let metrics = Metrics {
+            epoch: self.progress.epoch,
+            steps: self.progress.steps,
+            loss: self.progress.last_loss,
+            train_loss: train.loss,
+            train_accuracy: labels.then(|| right as f64 / self.packed.tokens() as f64),
+            dev,
+            tokens_per_second: self.progress.tokens_per_second,
+            seconds: self.progress.seconds,
+        };
+        self.progress.history.push(metrics.clone());
+        self.save(&snapshot)?;
+        // A stop between epochs is noticed at the next step.
+        let _ = listen(Event::Evaluated(&metrics));
+        Ok(None)
+    }
+
+    fn evaluate_dev(&self, snapshot: &Engine<R>, packed: &Packed<R>) -> Dev {
+        let result = snapshot.evaluate(&packed.batch());
+        let mut report =
+            Dev { loss: None, accuracy: None, precision: None, recall: None, f1: None, f1_by_type: [].into() };
+        let (Some(labels), Some(dev)) = (&self.names.labels, self.job.dev) else {
+            report.loss = Some(result.loss);
+            return report;
+        };
+        // By name: labels that the training data does not have are never right.
+        let right = (0..packed.tokens()).filter(|&t| dev.label(t) == Some(labels.name(result.labels[t]))).count();
+        report.accuracy = Some(right as f64 / packed.tokens() as f64);
+        if let Some(scores) = entity_scores(dev, &result.labels, labels.names()) {
+            report.precision = Some(scores.all.precision());
+            report.recall = Some(scores.all.recall());
+            report.f1 = Some(scores.all.f1());
+            report.f1_by_type = scores.by_type.iter().map(|(kind, counts)| (kind.clone(), counts.f1())).collect();
+        }
+        report
+    }
+
+    /// The model that the numbers are; none for layer norm, which a model directory has no place for.
+    fn model(&self, parameters: &Parameters<R>) -> Option<Model<R>> {
+        let architecture = self.engine.architecture();
+        if architecture.layer_norm {
+            return None;
+        }
+        let words = self.names.words.as_ref().map(|vocabulary| Words {
+            vocabulary: vocabulary.clone(),
+            embedding: Matrix::new(vocabulary.len(), architecture.dim, parameters.embedding.clone()),
+        });
+        let head = export::head(architecture, parameters).zip(self.names.labels.as_ref());
+        let head = head.map(|((weight, bias), names)| Head { labels: names.names().to_vec(), weight, bias });
+        let source = json!({
+            "command": "train",
+            "options": self.job.options,
+            "data": self.progress.data,
+            "epochs": self.progress.epoch,
+            "steps": self.progress.steps,
+            "version": env!("CARGO_PKG_VERSION"),
+        });
+        Some(Model {
+            words,
+            positions: export::positions(architecture, parameters),
+            transformer: export::transformer(architecture, parameters),
+            head,
+            source,
+        })
+    }
+
+    /// Makes the training directory, with the model before its first step. A model there already is replaced, but not a run
+    /// that could go on.
+    fn claim_directory(&self) -> Result<()> {
+        let out = self.job.out;
+        let started = out.join(checkpoint::FILE).exists();
+        if started && !Progress::read(out).is_ok_and(|progress| progress.finished()) {
+            let help = format!("go on with --resume {}, or remove it, or choose another directory", out.display());
+            return Err(Error::model(out, "a run in it is not finished", help));
+        }
+        let snapshot = self.snapshot();
+        let checkpoint = checkpoint::to_bytes(&self.progress, &self.engine.state())?;
+        let more = |dir: &Path| {
+            checkpoint::put(dir, checkpoint::FILE, &checkpoint)?;
+            checkpoint::put(dir, "metrics.jsonl", b"")
+        };
+        if let Some(model) = self.model(snapshot.parameters()) {
+            return model_file::write(&model, out, more);
+        }
+        if out.join("config.json").exists() {
+            return Err(Error::model(out, "a model is there, and layer norm makes none", "choose another directory"));
+        }
+        std::fs::create_dir_all(out).map_err(|e| Error::io(out, e))?;
+        more(out)
+    }
+
+    /// Writes checkpoint, model and metrics, each file whole or not at all. The checkpoint comes first: whatever stops the
+    /// program then, the run can go on from it and writes the others again.
+    fn save(&mut self, snapshot: &Engine<R>) -> Result<()> {
+        let start = Instant::now();
+        let out = self.job.out;
+        checkpoint::put(out, checkpoint::FILE, &checkpoint::to_bytes(&self.progress, &self.engine.state())?)?;
+        if let Some(model) = self.model(snapshot.parameters()) {
+            let stage =
+                tempfile::Builder::new().prefix(".monolayer-").tempdir_in(out).map_err(|e| Error::io(out, e))?;
+            let new = stage.path().join("new");
+            model_file::write(&model, &new, |_| Ok(()))?;
+            for name in ["vocabulary.json", "model.safetensors", "config.json"] {
+                let (from, to) = (new.join(name), out.join(name));
+                if from.exists() {
+                    std::fs::rename(&from, &to).map_err(|e| Error::io(&to, e))?;
+                }
+            }
+        }
+        let lines = self.progress.history.iter().map(|line| serde_json::to_string(line).expect("plain data") + "\n");
+        checkpoint::put(out, "metrics.jsonl", lines.collect::<String>().as_bytes())?;
+        self.progress.seconds.evaluation += start.elapsed().as_secs_f64();
+        Ok(())
+    }
+}
+
+/// Finds the first parameter that is not finite.
+fn check_finite<R: Real>(engine: &Engine<R>) -> std::result::Result<(), Diverged> {
+    let bad = |list: &[R]| list.iter().position(|x| !x.finite());
+    let parameters = engine.parameters();
+    let tensor = match (bad(&parameters.dense), bad(&parameters.embedding)) {
+        (Some(i), _) => engine.architecture().layout().tensor_at(i).name.clone(),
+        (None, Some(_)) => "embedding.weight".to_owned(),
+        (None, None) => return Ok(()),
+    };
+    Err(Diverged { step: engine.steps(), what: "a number that is not finite".into(), tensor })
+}
