@@ -20,7 +20,7 @@ use crate::model::Model;
 use crate::report::Verdict;
 use crate::rounding::Precision;
 use cells::Cells;
-use mean::{Mean, SLACK, mean, power};
+use mean::{LOST, Mean, SLACK, mean, power};
 use network::Network;
 
 /// A claim, as written.
@@ -115,6 +115,19 @@ struct Total {
     ramps: f64,
 }
 
+impl Total {
+    /// What a bound with this p-th power is worth; what overflows or underflows proves nothing.
+    fn judge(&self, target: f64) -> Verdict {
+        if self.upper.is_finite() && target.is_finite() && self.upper * SLACK <= target {
+            Verdict::Verified
+        } else if self.lower.is_finite() && self.lower > target * SLACK + LOST {
+            Verdict::Refuted
+        } else {
+            Verdict::Unknown
+        }
+    }
+}
+
 impl<'a> Check<'a> {
     fn new(claim: &'a Distance, expression: &'a Expression, network: &Network, cells: &'a Cells, d: usize) -> Self {
         let fine = 1e-3 * claim.bound;
@@ -140,8 +153,8 @@ impl<'a> Check<'a> {
         let mut enough = total.loose.min(1e6 * target.max(1e-300)) / self.cells.count as f64 / FINER;
         let mut stalled = 0;
         for _ in 0..ROUNDS {
-            let decided = total.upper * SLACK <= target || total.lower > target * SLACK;
-            if decided || stalled > STALLED || self.work.load(Ordering::Relaxed) > WORK {
+            if total.judge(target) != Verdict::Unknown || stalled > STALLED || self.work.load(Ordering::Relaxed) > WORK
+            {
                 break;
             }
             let again: Vec<usize> =
@@ -150,7 +163,11 @@ impl<'a> Check<'a> {
             let before = std::mem::replace(&mut total, self.total(&known, &ranges));
             let nearer = before.upper - total.upper > 1e-3 * (total.upper - target);
             let farther = total.lower - before.lower > 1e-3 * (target - total.lower);
-            stalled = if nearer || farther || total.upper.is_infinite() { 0 } else { stalled + 1 };
+            stalled = if nearer || farther { 0 } else { stalled + 1 };
+            // Boxes without a bound were cut as often as boxes are.
+            if !total.upper.is_finite() {
+                break;
+            }
             enough /= FINER;
         }
         self.conclude(&total, target)
@@ -160,13 +177,7 @@ impl<'a> Check<'a> {
         let Distance { arithmetic, p, bound, length, .. } = self.claim;
         let root = |x: f64| if *p == 2.0 { x.sqrt() } else { power(x, 1.0 / p) };
         let (upper, lower) = (root(total.upper) * SLACK, root(total.lower) / SLACK);
-        let verdict = if total.upper * SLACK <= target {
-            Verdict::Verified
-        } else if total.lower > target * SLACK {
-            Verdict::Refuted
-        } else {
-            Verdict::Unknown
-        };
+        let verdict = total.judge(target);
         let why = format!(
             "claims d_{p} <= {bound} in {} arithmetic; over [0,1]^({} x {length}), {} cells, it lies between {lower:.9e} and {upper:.9e}; \
              ramps add {:.3e} to its power at most, and the model is known to {:.3e}",
@@ -236,7 +247,7 @@ impl<'a> Check<'a> {
         let sum = |part: fn(&Known) -> f64| sum(known.iter().map(part));
         let (upper, lower) = (sum(|known| known.upper), sum(|known| known.lower));
         Total {
-            upper: (upper * SLACK + ramps) * SLACK,
+            upper: (upper * SLACK + ramps) * SLACK + LOST,
             // Tiles reach over the ramps, where the model may be anywhere.
             lower: (lower / SLACK - ramps * SLACK).max(0.0),
             loose: sum(|known| known.loose),

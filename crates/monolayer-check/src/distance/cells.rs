@@ -9,7 +9,7 @@ use crate::interval::Interval;
 use crate::model::Model;
 
 /// Numbers that cells may take up in memory.
-const MOST: u128 = 1 << 26;
+const MOST: u128 = 1 << 24;
 
 /// All cells.
 pub struct Cells {

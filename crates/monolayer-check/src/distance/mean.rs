@@ -8,6 +8,10 @@ use crate::interval::Interval;
 
 /// Covers the rounding of what is computed here: up to a thousand roundings of terms >= 0.
 pub const SLACK: f64 = 1.0 + 1e-12;
+/// Powers below this may have underflowed on the way; together they add less than [`LOST`] to any sum.
+const UNDERFLOW: f64 = 1e-290;
+/// What underflow may take from a sum of powers.
+pub const LOST: f64 = 1e-250;
 /// How far the middle of a side may be from where it should be: a few roundings below 1.
 const MIDDLE: f64 = f64::EPSILON;
 
@@ -65,7 +69,7 @@ pub fn mean(f: &View, sides: &[Interval], g: Interval, p: f64) -> Mean {
     let upper = power(power(known, 1.0 / p) + rest_norm + off, p) * SLACK;
     let second = (power(center.mignitude(), 2.0) + variance).sqrt() / SLACK - (rest_two + off) * SLACK;
     let lower = from_second_moment(second.max(0.0), apart.magnitude(), p) / SLACK;
-    let upper = if upper < by_sup { upper } else { by_sup };
+    let upper = if upper < by_sup && known > UNDERFLOW { upper } else { by_sup };
     Mean { upper, lower: lower.max(by_inf), loose: (upper - known).max(0.0) }
 }
 
