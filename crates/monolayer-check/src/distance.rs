@@ -1,4 +1,4 @@
-//! The claim "distance": d_p between the model and a function is at most a bound, over the cube [0,1]^(d x n) (eq. 1 with the
+//! The claim "distance": d_p between the model and a function is at most a bound, over the cube `[0,1]^(d x n)` (eq. 1 with the
 //! construction of Proposition 1).
 //!
 //! On a product of plateaus of the quantizer the model's output is one number per coordinate, up to rounding. Cell by cell it
