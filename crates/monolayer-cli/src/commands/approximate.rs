@@ -22,7 +22,7 @@ use crate::output::{Progress, count, table};
 ///
 /// The function is given by one expression per output coordinate, separated by semicolons: x1 to xd are the token's
 /// coordinates; sum, mean, min, max and var with one argument run over all tokens, and inside them own1 to ownd are the output
-/// token's; place is the token's place from 1. It works on the cube [0,1]^(d x n); outside, the model returns 0.
+/// token's; place is the token's place from 1. It works on the unit cube of d x n numbers; outside, the model returns 0.
 #[derive(clap::Args)]
 #[command(
     after_help = "Example: monolayer approximate --function 'x1*mean(x1)' --dim 1 --length 2 --epsilon 0.1 --out model"

@@ -47,7 +47,7 @@ pub struct Args {
     /// The kind of file, where its ending does not tell: conll, jsonl, safetensors
     #[arg(long, value_name = "KIND", value_parser = Format::from_str)]
     format: Option<Format>,
-    /// A function to learn in place of data, as for approximate: d expressions, on [0,1]^(d x n), on new points every epoch
+    /// A function to learn in place of data, as for approximate: d expressions, on the unit cube, on new points every epoch
     #[arg(long, value_name = "EXPR", requires = "length", requires = "dim")]
     function: Option<String>,
     /// Tokens of the function's sequences: n
