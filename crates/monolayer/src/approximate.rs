@@ -14,6 +14,7 @@ mod quantizer;
 mod reach;
 mod readout;
 mod save;
+pub mod study;
 
 use serde_json::json;
 
