@@ -5,6 +5,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
 use rayon::prelude::*;
 
+use monolayer::Error;
 use monolayer::kernels::{self, Real};
 
 use crate::architecture::{Architecture, Layout};
@@ -213,6 +214,20 @@ impl<R: Real> Engine<R> {
     pub fn with_dense_embedding(mut self, dense: bool) -> Self {
         self.dense_embedding = dense;
         self
+    }
+
+    /// Gives a tensor (any but the embedding) these numbers.
+    pub fn set(&mut self, name: &str, numbers: &[R]) -> monolayer::Result<()> {
+        let names = || self.layout.tensors.iter().map(|tensor| tensor.name.as_str()).collect::<Vec<_>>().join(", ");
+        let Some(tensor) = self.layout.tensors.iter().find(|tensor| tensor.name == name) else {
+            return Err(Error::request(format!("no tensor {name:?}"), format!("the tensors are {}", names())));
+        };
+        if tensor.range.len() != numbers.len() {
+            let what = format!("{} numbers for {name}, which has {}", numbers.len(), tensor.range.len());
+            return Err(Error::request(what, "give as many as it has"));
+        }
+        self.parameters.dense[tensor.range.clone()].copy_from_slice(numbers);
+        Ok(())
     }
 
     /// Keeps the tensors with these names (all but the embedding) as they are.

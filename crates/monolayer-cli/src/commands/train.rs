@@ -83,7 +83,11 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     match (&args.data, &args.function) {
         (Some(data), _) => {
             let data = open(data, args.format, options.labels, shared)?;
-            run_on(args, shared, Job { source: Source::Data(&data), dev: dev.as_ref(), options: &options, out })
+            run_on(
+                args,
+                shared,
+                Job { source: Source::Data(&data), dev: dev.as_ref(), options: &options, out, fixed: &[] },
+            )
         }
         (None, function) => {
             let (text, dim) = (function.as_deref().unwrap_or_default(), options.dim.unwrap_or(0));
@@ -91,7 +95,11 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
             let apply = |x: &[f64], y: &mut [f64]| program.values(x, y);
             let text = program.expression().text().to_owned();
             let function = Function { text, dim, length: program.length(), samples: args.samples, apply: &apply };
-            run_on(args, shared, Job { source: Source::Function(&function), dev: dev.as_ref(), options: &options, out })
+            run_on(
+                args,
+                shared,
+                Job { source: Source::Function(&function), dev: dev.as_ref(), options: &options, out, fixed: &[] },
+            )
         }
     }
 }

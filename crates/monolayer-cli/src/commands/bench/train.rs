@@ -59,7 +59,7 @@ pub fn run(args: &Args) -> Result<Outcome> {
     for &layers in &args.layers {
         let options = Options { layers, epochs: args.epochs, eval_every: 0, ..Options::default() };
         let out = scratch.path().join(format!("model-{layers}"));
-        let job = Job { source: Source::Data(&data), dev: None, options: &options, out: &out };
+        let job = Job { source: Source::Data(&data), dev: None, options: &options, out: &out, fixed: &[] };
         let report = train(&job, false, &mut |_| ControlFlow::Continue(()))?;
         let rate = report.progress.tokens_per_second.unwrap_or(0.0);
         let seconds = data.tokens() as f64 / rate;
