@@ -4,7 +4,9 @@
 //! figures.json with figures/*.svg and *.png, summary.md. Started again, a run goes on where it stopped.
 //!
 //! - [`run`]: the frame; [`point`]: a grid point and what was found there.
-//! - [`learner`]: whatever turns a dataset into a model; compiled and trained models go through the same experiments.
+//! - [`learner`], [`trained`]: whatever turns a dataset into a model; compiled and trained models go through the same
+//!   experiments.
+//! - [`training`]: a training run within a grid point.
 //! - [`tasks`]: generated data.
 //! - the others: one experiment each.
 
@@ -18,6 +20,8 @@ pub mod run;
 pub mod separation;
 pub mod similarity;
 pub mod tasks;
+pub mod trained;
+pub mod training;
 
 use std::path::Path;
 
@@ -52,6 +56,16 @@ pub trait Experiment {
 
     /// Its parameters with their values; a config file can change them, and nothing else.
     fn parameters(&self, quick: bool) -> Value;
+
+    /// Whether it can run on the user's data.
+    fn takes_data(&self) -> bool {
+        false
+    }
+
+    /// What it lets turn datasets into models.
+    fn learners(&self) -> Vec<Box<dyn Learner>> {
+        vec![Box::new(learner::Compiled)]
+    }
 
     /// The grid points, in order.
     fn grid(&self, settings: &Settings) -> Result<Vec<At>>;
@@ -100,7 +114,7 @@ impl Settings {
                 let help = format!("the parameters of {} are {}", experiment.name(), known.join(", "));
                 return Err(Error::request(format!("no parameter {name:?}"), help));
             };
-            if slot.is_array() != value.is_array() || slot.is_number() != value.is_number() {
+            if std::mem::discriminant(slot) != std::mem::discriminant(&value) {
                 return Err(Error::request(
                     format!("the parameter {name:?} is {value}"),
                     format!("write it like {slot}"),
@@ -108,8 +122,7 @@ impl Settings {
             }
             *slot = value;
         }
-        let learners: Vec<Box<dyn Learner>> = vec![Box::new(learner::Compiled)];
-        Ok(Self { quick, seeds, data: None, parameters, learners })
+        Ok(Self { quick, seeds, data: None, parameters, learners: experiment.learners() })
     }
 
     /// A parameter that is a list of numbers.
@@ -122,6 +135,42 @@ impl Settings {
         numbers.filter(|list| !list.is_empty()).ok_or_else(|| {
             Error::request(format!("the parameter {name:?} is not a list of numbers"), "write it like [1, 2, 4]")
         })
+    }
+
+    /// A parameter that is a list of texts.
+    pub fn texts(&self, name: &str) -> Result<Vec<String>> {
+        let list = self.parameters.get(name).and_then(Value::as_array);
+        let texts: Option<Vec<String>> =
+            list.and_then(|list| list.iter().map(|text| text.as_str().map(str::to_owned)).collect());
+        texts.filter(|list| !list.is_empty()).ok_or_else(|| {
+            Error::request(format!("the parameter {name:?} is not a list of texts"), "write it like [\"a\", \"b\"]")
+        })
+    }
+
+    /// A parameter that is a whole number.
+    pub fn count(&self, name: &str) -> Result<usize> {
+        let number = self.number(name)?;
+        if number.fract() != 0.0 || number < 0.0 {
+            return Err(Error::request(format!("the parameter {name:?} is {number}"), "write a whole number"));
+        }
+        Ok(number as usize)
+    }
+
+    /// The user's data, or random words with random labels: `sequences` of `length` words out of `vocabulary`, with one of
+    /// `labels` labels for each token.
+    pub fn corpus(&self, seed: u64) -> Result<Dataset> {
+        let data = match &self.data {
+            Some(data) => data.clone(),
+            None => tasks::distinct(
+                self.count("sequences")?,
+                self.count("length")?,
+                self.count("vocabulary")?,
+                self.count("labels")?,
+                seed,
+            ),
+        };
+        training::words_and_classes(&data)?;
+        Ok(data)
     }
 
     /// A parameter that is one number.

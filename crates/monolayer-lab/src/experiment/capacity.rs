@@ -6,7 +6,7 @@ use monolayer::memorize::paper_parameters;
 use monolayer::{Error, Result};
 use serde_json::{Value, json};
 
-use super::learner::Task;
+use super::learner::{Task, all};
 use super::point::{at, found};
 use super::tasks::distinct;
 use super::{At, Experiment, Found, Learner, Points, Settings};
@@ -35,10 +35,14 @@ impl Experiment for Capacity {
 
     fn parameters(&self, quick: bool) -> Value {
         if quick {
-            json!({ "sequences": [16, 64, 256], "length": [2, 8, 16], "vocabulary": 50, "labels": 4 })
+            json!({ "sequences": [8, 32, 64], "length": [2, 8], "vocabulary": 50, "labels": 4 })
         } else {
-            json!({ "sequences": [16, 64, 256, 1024, 2048], "length": [2, 4, 8, 16, 32], "vocabulary": 50, "labels": 4 })
+            json!({ "sequences": [16, 64, 256, 1024], "length": [2, 4, 8, 16], "vocabulary": 50, "labels": 4 })
         }
+    }
+
+    fn learners(&self) -> Vec<Box<dyn Learner>> {
+        all()
     }
 
     fn grid(&self, settings: &Settings) -> Result<Vec<At>> {

@@ -8,10 +8,10 @@ use monolayer::context::Contexts;
 use serde_json::{Value, json};
 
 use super::capacity::learner;
-use super::learner::Task;
+use super::learner::{Task, all};
 use super::point::{at, found};
 use super::tasks::random_labels;
-use super::{At, Experiment, Found, Points, Settings};
+use super::{At, Experiment, Found, Learner, Points, Settings};
 use crate::plot::axis::number;
 use crate::plot::{Axis, Figure};
 
@@ -29,10 +29,14 @@ impl Experiment for Duplicates {
 
     fn parameters(&self, quick: bool) -> Value {
         if quick {
-            json!({ "vocabulary": [2, 4, 8, 16, 64], "sequences": 200, "length": 8, "labels": 4 })
+            json!({ "vocabulary": [2, 8, 64], "sequences": 50, "length": 8, "labels": 4 })
         } else {
-            json!({ "vocabulary": [1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128], "sequences": 1000, "length": 8, "labels": 4 })
+            json!({ "vocabulary": [1, 2, 4, 8, 16, 32, 64, 128], "sequences": 500, "length": 8, "labels": 4 })
         }
+    }
+
+    fn learners(&self) -> Vec<Box<dyn Learner>> {
+        all()
     }
 
     fn grid(&self, settings: &Settings) -> Result<Vec<At>> {

@@ -30,6 +30,10 @@ impl Experiment for Precision {
         json!({ "sequences": sequences, "length": 10, "vocabulary": 100, "labels": 4 })
     }
 
+    fn takes_data(&self) -> bool {
+        true
+    }
+
     fn grid(&self, settings: &Settings) -> Result<Vec<At>> {
         let sizes = settings.list("sequences")?;
         Ok(sizes
