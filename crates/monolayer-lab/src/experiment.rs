@@ -11,6 +11,7 @@
 //! - the others: one experiment each.
 
 pub mod capacity;
+pub mod depth;
 pub mod duplicates;
 pub mod hardmax;
 pub mod learner;
@@ -90,6 +91,7 @@ pub fn all() -> Vec<Box<dyn Experiment>> {
         Box::new(capacity::Capacity),
         Box::new(duplicates::Duplicates),
         Box::new(similarity::Similarity),
+        Box::new(depth::Depth),
     ]
 }
 

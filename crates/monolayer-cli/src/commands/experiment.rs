@@ -17,13 +17,13 @@ use crate::output::Progress;
 #[derive(clap::Args)]
 #[command(after_help = "Example: monolayer experiment separation --quick --out runs/separation")]
 pub struct Args {
-    /// Which: separation, hardmax, precision, capacity, duplicates, similarity
+    /// Which: separation, hardmax, precision, capacity, duplicates, similarity, depth, rank, fixed-projection, approximation
     #[arg(value_name = "NAME")]
     name: String,
     /// Small and noisy, in seconds
     #[arg(long)]
     quick: bool,
-    /// A dataset in place of a generated one (precision)
+    /// A dataset in place of a generated one (precision, depth, rank, fixed-projection)
     #[arg(long, value_name = "DATA")]
     data: Option<String>,
     /// The directory of the run (default: runs/NAME, or runs/NAME-quick)
@@ -46,7 +46,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     };
     let mut settings = Settings::new(experiment.as_ref(), args.quick, seeds, args.changes()?)?;
     settings.data = args.data.as_deref().map(Dataset::open).transpose()?;
-    if settings.data.is_some() && args.name != "precision" {
+    if settings.data.is_some() && !experiment.takes_data() {
         return Err(Error::request(format!("{} generates its data", args.name), "leave --data out").into());
     }
     let suffix = if args.quick { "-quick" } else { "" };
