@@ -17,6 +17,7 @@ pub mod hardmax;
 pub mod learner;
 pub mod point;
 pub mod precision;
+pub mod rank;
 pub mod run;
 pub mod separation;
 pub mod similarity;
@@ -92,6 +93,7 @@ pub fn all() -> Vec<Box<dyn Experiment>> {
         Box::new(duplicates::Duplicates),
         Box::new(similarity::Similarity),
         Box::new(depth::Depth),
+        Box::new(rank::AttentionRank),
     ]
 }
 
