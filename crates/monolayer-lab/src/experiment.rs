@@ -13,6 +13,7 @@
 pub mod capacity;
 pub mod depth;
 pub mod duplicates;
+pub mod fixed_projection;
 pub mod hardmax;
 pub mod learner;
 pub mod point;
@@ -94,6 +95,7 @@ pub fn all() -> Vec<Box<dyn Experiment>> {
         Box::new(similarity::Similarity),
         Box::new(depth::Depth),
         Box::new(rank::AttentionRank),
+        Box::new(fixed_projection::FixedProjection),
     ]
 }
 
