@@ -10,6 +10,7 @@
 //! - [`tasks`]: generated data.
 //! - the others: one experiment each.
 
+pub mod approximation;
 pub mod capacity;
 pub mod depth;
 pub mod duplicates;
@@ -96,6 +97,7 @@ pub fn all() -> Vec<Box<dyn Experiment>> {
         Box::new(depth::Depth),
         Box::new(rank::AttentionRank),
         Box::new(fixed_projection::FixedProjection),
+        Box::new(approximation::Approximation),
     ]
 }
 
