@@ -10,6 +10,7 @@
 
 pub mod capacity;
 pub mod duplicates;
+pub mod figure1;
 pub mod hardmax;
 pub mod learner;
 pub mod point;
@@ -40,6 +41,10 @@ pub struct Settings {
     pub parameters: Map<String, Value>,
     /// What turns datasets into models.
     pub learners: Vec<Box<dyn Learner>>,
+    /// Whether to stop as soon as what was done is safe.
+    pub stop: fn() -> bool,
+    /// Hears of what goes on within a point that takes long.
+    pub say: Box<dyn Fn(&str)>,
 }
 
 /// An experiment.
@@ -49,6 +54,11 @@ pub trait Experiment {
 
     /// What it asks, in a line.
     fn question(&self) -> &'static str;
+
+    /// Whether a dataset can take the place of the generated one.
+    fn takes_data(&self) -> bool {
+        false
+    }
 
     /// Its parameters with their values; a config file can change them, and nothing else.
     fn parameters(&self, quick: bool) -> Value;
@@ -70,6 +80,7 @@ pub trait Experiment {
 /// All experiments.
 pub fn all() -> Vec<Box<dyn Experiment>> {
     vec![
+        Box::new(figure1::Figure1),
         Box::new(separation::Separation),
         Box::new(hardmax::Hardmax),
         Box::new(precision::Precision),
@@ -109,7 +120,15 @@ impl Settings {
             *slot = value;
         }
         let learners: Vec<Box<dyn Learner>> = vec![Box::new(learner::Compiled)];
-        Ok(Self { quick, seeds, data: None, parameters, learners })
+        Ok(Self { quick, seeds, data: None, parameters, learners, stop: || false, say: Box::new(|_| {}) })
+    }
+
+    /// An error where the run should stop.
+    pub fn go_on(&self) -> Result<()> {
+        if (self.stop)() {
+            return Err(Error::request("interrupted", "the same command goes on from here"));
+        }
+        Ok(())
     }
 
     /// A parameter that is a list of numbers.
@@ -121,6 +140,16 @@ impl Settings {
             .and_then(|list| list.iter().map(Value::as_f64).collect());
         numbers.filter(|list| !list.is_empty()).ok_or_else(|| {
             Error::request(format!("the parameter {name:?} is not a list of numbers"), "write it like [1, 2, 4]")
+        })
+    }
+
+    /// A parameter that is a list of names.
+    pub fn names(&self, name: &str) -> Result<Vec<String>> {
+        let list = self.parameters.get(name).and_then(Value::as_array);
+        let names: Option<Vec<String>> =
+            list.and_then(|list| list.iter().map(|name| name.as_str().map(str::to_owned)).collect());
+        names.filter(|list| !list.is_empty()).ok_or_else(|| {
+            Error::request(format!("the parameter {name:?} is not a list of names"), "write it like [\"as-is\"]")
         })
     }
 

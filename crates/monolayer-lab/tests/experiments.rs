@@ -15,6 +15,7 @@ fn tiny(name: &str) -> Map<String, Value> {
     let changes = match name {
         "separation" => json!({ "epsilon": [0.1, 0.25], "vocabulary": [8, 12], "length": [2, 4], "dimension": [2, 16],
                                 "sequences": 20, "candidates": 16 }),
+        "figure1" => json!({ "layers": [1, 2], "epochs": [12, 6], "eval_every": 3, "dim": 16, "hidden": 32 }),
         "hardmax" => json!({ "inverse_temperature": [0.01, 0.5, 64] }),
         "precision" => json!({ "sequences": [4, 32] }),
         "capacity" => json!({ "sequences": [8, 32], "length": [2, 6] }),
@@ -91,6 +92,24 @@ fn compiled_models_reach_the_ceiling() {
     assert!(without.all("possible")[0] < 0.9, "two words repeat: {without:?}");
     let (similarity, ..) = tried("similarity", &room.path().join("similarity"));
     assert!(similarity.all("memorized").iter().all(|&share| share == 1.0), "{similarity:?}");
+}
+
+#[test]
+fn training_that_was_interrupted_goes_on() {
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    static STEPS: AtomicUsize = AtomicUsize::new(0);
+    let room = tempfile::tempdir().unwrap();
+    let (whole, pieces) = (room.path().join("whole"), room.path().join("pieces"));
+    let (points, ..) = tried("figure1", &whole);
+    assert!(points.all("compiled")[0] > 0.95 && points.values("layers") == [1.0, 2.0]);
+    let experiment = named("figure1").unwrap();
+    let mut settings = Settings::new(experiment.as_ref(), true, vec![1], tiny("figure1")).unwrap();
+    settings.stop = || STEPS.fetch_add(1, Relaxed) % 40 == 39;
+    let interrupted =
+        (0..100).take_while(|_| run(experiment.as_ref(), &settings, &pieces, &|_, _| {}).is_err()).count();
+    assert!((3..100).contains(&interrupted), "{interrupted}");
+    let lines = |directory: &Path| fs::read_to_string(directory.join("points.jsonl")).unwrap();
+    assert_eq!(lines(&pieces), lines(&whole));
 }
 
 /// Counts its measurements, and stops after some.

@@ -24,6 +24,10 @@ impl Experiment for Precision {
         "How large a dataset can f32 and f64 hold, with proof?"
     }
 
+    fn takes_data(&self) -> bool {
+        true
+    }
+
     fn parameters(&self, quick: bool) -> Value {
         let most = if quick { 8 } else { 12 };
         let sequences: Vec<u64> = (3..=most).map(|e| 1 << e).collect();
