@@ -195,7 +195,7 @@ fn conflict_lines(data: &Dataset, contexts: &Contexts, agreement: &Agreement, ar
 }
 
 /// Words with their labels as two columns; the file is whole or not there.
-fn write(data: &Dataset, path: &Path) -> Result<(), Error> {
+pub fn write(data: &Dataset, path: &Path) -> Result<(), Error> {
     if !matches!((&data.tokens, &data.labels), (Tokens::Words { .. }, Labels::Classes { .. })) {
         return Err(Error::request("only words with classes can be written as columns", "leave --out out"));
     }
