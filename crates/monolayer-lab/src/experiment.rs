@@ -14,6 +14,7 @@ pub mod approximation;
 pub mod capacity;
 pub mod depth;
 pub mod duplicates;
+pub mod figure1;
 pub mod fixed_projection;
 pub mod hardmax;
 pub mod learner;
@@ -48,6 +49,10 @@ pub struct Settings {
     pub parameters: Map<String, Value>,
     /// What turns datasets into models.
     pub learners: Vec<Box<dyn Learner>>,
+    /// Whether to stop as soon as what was done is safe.
+    pub stop: fn() -> bool,
+    /// Hears of what goes on within a point that takes long.
+    pub say: Box<dyn Fn(&str)>,
 }
 
 /// An experiment.
@@ -58,13 +63,13 @@ pub trait Experiment {
     /// What it asks, in a line.
     fn question(&self) -> &'static str;
 
-    /// Its parameters with their values; a config file can change them, and nothing else.
-    fn parameters(&self, quick: bool) -> Value;
-
-    /// Whether it can run on the user's data.
+    /// Whether a dataset can take the place of the generated one.
     fn takes_data(&self) -> bool {
         false
     }
+
+    /// Its parameters with their values; a config file can change them, and nothing else.
+    fn parameters(&self, quick: bool) -> Value;
 
     /// What it lets turn datasets into models.
     fn learners(&self) -> Vec<Box<dyn Learner>> {
@@ -88,6 +93,7 @@ pub trait Experiment {
 /// All experiments.
 pub fn all() -> Vec<Box<dyn Experiment>> {
     vec![
+        Box::new(figure1::Figure1),
         Box::new(separation::Separation),
         Box::new(hardmax::Hardmax),
         Box::new(precision::Precision),
@@ -110,6 +116,11 @@ pub fn named(name: &str) -> Result<Box<dyn Experiment>> {
     })
 }
 
+/// What a run ends with that was told to stop.
+pub fn interrupted() -> Error {
+    Error::request("interrupted", "the same command goes on from here")
+}
+
 impl Settings {
     /// What is asked of an experiment by default, with some parameters changed.
     pub fn new(experiment: &dyn Experiment, quick: bool, seeds: Vec<u64>, changes: Map<String, Value>) -> Result<Self> {
@@ -130,7 +141,16 @@ impl Settings {
             }
             *slot = value;
         }
-        Ok(Self { quick, seeds, data: None, parameters, learners: experiment.learners() })
+        let learners = experiment.learners();
+        Ok(Self { quick, seeds, data: None, parameters, learners, stop: || false, say: Box::new(|_| {}) })
+    }
+
+    /// An error where the run should stop.
+    pub fn go_on(&self) -> Result<()> {
+        if (self.stop)() {
+            return Err(interrupted());
+        }
+        Ok(())
     }
 
     /// A parameter that is a list of numbers.
@@ -145,13 +165,13 @@ impl Settings {
         })
     }
 
-    /// A parameter that is a list of texts.
-    pub fn texts(&self, name: &str) -> Result<Vec<String>> {
+    /// A parameter that is a list of names.
+    pub fn names(&self, name: &str) -> Result<Vec<String>> {
         let list = self.parameters.get(name).and_then(Value::as_array);
-        let texts: Option<Vec<String>> =
-            list.and_then(|list| list.iter().map(|text| text.as_str().map(str::to_owned)).collect());
-        texts.filter(|list| !list.is_empty()).ok_or_else(|| {
-            Error::request(format!("the parameter {name:?} is not a list of texts"), "write it like [\"a\", \"b\"]")
+        let names: Option<Vec<String>> =
+            list.and_then(|list| list.iter().map(|name| name.as_str().map(str::to_owned)).collect());
+        names.filter(|list| !list.is_empty()).ok_or_else(|| {
+            Error::request(format!("the parameter {name:?} is not a list of names"), "write it like [\"a\", \"b\"]")
         })
     }
 

@@ -21,6 +21,7 @@ fn tiny(name: &str) -> Map<String, Value> {
     let changes = match name {
         "separation" => json!({ "epsilon": [0.1, 0.25], "vocabulary": [8, 12], "length": [2, 4], "dimension": [2, 16],
                                 "sequences": 20, "candidates": 16 }),
+        "figure1" => json!({ "layers": [1, 2], "epochs": [12, 6], "eval_every": 3, "dim": 16, "hidden": 32 }),
         "hardmax" => json!({ "inverse_temperature": [0.01, 0.5, 64] }),
         "precision" => json!({ "sequences": [4, 32] }),
         "capacity" => json!({ "sequences": [8, 32], "length": [2, 6] }),
@@ -178,7 +179,7 @@ fn an_interrupted_training_goes_on_from_its_last_epoch() {
     let options = Options { dim: Some(8), hidden: 16, epochs: 5, eval_every: 1, batch: 4, ..Options::default() };
     let room = tempfile::tempdir().unwrap();
     let (whole, parts) = (room.path().join("whole"), room.path().join("parts"));
-    let training = Training { source: Source::Data(&data), options: &options, fixed: &[], enough: 1.0 };
+    let training = Training { source: Source::Data(&data), options: &options, fixed: &[], enough: 1.0, stop: || false };
     let expected = training.run(&whole).unwrap();
     let job = Job { source: Source::Data(&data), dev: None, options: &options, out: &parts, fixed: &[] };
     // The program ends in the middle of the third epoch, without a word.
@@ -204,13 +205,31 @@ fn training_ends_when_all_is_learned() {
     let data = tasks::distinct(4, 2, 30, 2, 1);
     let options = Options { dim: Some(16), hidden: 64, epochs: 500, eval_every: 1, rate: 0.01, ..Options::default() };
     let room = tempfile::tempdir().unwrap();
-    let training = Training { source: Source::Data(&data), options: &options, fixed: &[], enough: 1.0 };
+    let training = Training { source: Source::Data(&data), options: &options, fixed: &[], enough: 1.0, stop: || false };
     let trained = training.run(room.path()).unwrap();
     assert_eq!(trained.best(), 1.0);
     let last = trained.history.last().unwrap().epoch;
     assert!(last < 100 && trained.epochs_to(1.0) == Some(last), "{last}");
     // Nothing is left to do.
     assert_eq!(training.run(room.path()).unwrap().best(), 1.0);
+}
+
+#[test]
+fn training_that_was_interrupted_goes_on() {
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    static STEPS: AtomicUsize = AtomicUsize::new(0);
+    let room = tempfile::tempdir().unwrap();
+    let (whole, pieces) = (room.path().join("whole"), room.path().join("pieces"));
+    let (points, ..) = tried("figure1", &whole);
+    assert!(points.all("compiled")[0] > 0.95 && points.values("layers") == [1.0, 2.0]);
+    let experiment = named("figure1").unwrap();
+    let mut settings = Settings::new(experiment.as_ref(), true, vec![1], tiny("figure1")).unwrap();
+    settings.stop = || STEPS.fetch_add(1, Relaxed) % 40 == 39;
+    let interrupted =
+        (0..100).take_while(|_| run(experiment.as_ref(), &settings, &pieces, &|_, _| {}).is_err()).count();
+    assert!((3..100).contains(&interrupted), "{interrupted}");
+    let lines = |directory: &Path| fs::read_to_string(directory.join("points.jsonl")).unwrap();
+    assert_eq!(lines(&pieces), lines(&whole));
 }
 
 /// Counts its measurements, and stops after some.

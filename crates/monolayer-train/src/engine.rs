@@ -71,6 +71,8 @@ pub struct Evaluation {
     pub loss: f64,
     /// The predicted label of each token; empty for vectors.
     pub labels: Vec<u32>,
+    /// The share of hidden units above zero.
+    pub firing: f64,
 }
 
 /// Training went out of bounds; the parameters are still those before the step.
@@ -461,7 +463,7 @@ impl<R: Real> Engine<R> {
         assert!(self.rates.is_empty(), "embedding rows are behind: call catch_up first");
         let pass = Pass { architecture: &self.architecture, layout: &self.layout, parameters: &self.parameters, batch };
         let d = self.architecture.dim;
-        let parts: Vec<(f64, Vec<u32>)> = split(batch.offsets)
+        let parts: Vec<(f64, Vec<u32>, [usize; 2])> = split(batch.offsets)
             .into_par_iter()
             .map_init(Chunk::default, |chunk, sequences| {
                 let (mut loss, mut labels, mut token) = (0.0, Vec::new(), batch.offsets[sequences.start]);
@@ -482,12 +484,14 @@ impl<R: Real> Engine<R> {
                     }
                     token += 1;
                 });
-                (loss, labels)
+                (loss, labels, pass.firing(chunk))
             })
             .collect();
         let tokens = batch.offsets[batch.offsets.len() - 1];
-        let loss = parts.iter().map(|(loss, _)| loss).sum::<f64>() / tokens as f64;
-        Evaluation { loss, labels: parts.into_iter().flat_map(|(_, labels)| labels).collect() }
+        let loss = parts.iter().map(|(loss, ..)| loss).sum::<f64>() / tokens as f64;
+        let units = |i: usize| parts.iter().map(|(.., units)| units[i]).sum::<usize>() as f64;
+        let firing = units(0) / units(1).max(1.0);
+        Evaluation { loss, labels: parts.into_iter().flat_map(|(_, labels, _)| labels).collect(), firing }
     }
 }
 

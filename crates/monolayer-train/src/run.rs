@@ -312,6 +312,7 @@ impl<'a, R: Real> Run<'a, R> {
             loss: self.progress.last_loss,
             train_loss: train.loss,
             train_accuracy: labels.then(|| right as f64 / self.packed.tokens() as f64),
+            firing: train.firing,
             dev,
             tokens_per_second: self.progress.tokens_per_second,
             seconds: self.progress.seconds,

@@ -56,7 +56,7 @@ impl Experiment for Approximation {
     fn grid(&self, settings: &Settings) -> Result<Vec<At>> {
         let mut grid = Vec::new();
         let names: Vec<&str> = [COMPILED, BARE].into_iter().chain(TRAINED.map(|(name, ..)| name)).collect();
-        for function in settings.texts("function")? {
+        for function in settings.names("function")? {
             program(settings, &function)?;
             for parts in settings.list("grid")? {
                 if parts < 1.0 || parts.fract() != 0.0 {
@@ -221,7 +221,13 @@ fn train(settings: &Settings, at: &At, f: &Program, name: &str, parameters: usiz
     let apply = |x: &[f64], y: &mut [f64]| f.values(x, y);
     let text = f.expression().text().to_owned();
     let function = Function { text, dim, length, samples: settings.count("samples")?, apply: &apply };
-    let training = Training { source: Source::Function(&function), options: &options, fixed: &[], enough: 1.0 };
+    let training = Training {
+        source: Source::Function(&function),
+        options: &options,
+        fixed: &[],
+        enough: 1.0,
+        stop: settings.stop,
+    };
     let trained = training.run(scratch)?;
     let points = settings.count("points")?;
     let measured = with_model!(&AnyModel::open(scratch)?, model => {

@@ -63,7 +63,8 @@ impl Experiment for Capacity {
         let whole = |name: &str| settings.number(name).map(|x| x as usize);
         let data =
             distinct(at.count("sequences"), at.count("length"), whole("vocabulary")?, whole("labels")?, at.seed());
-        let task = Task { data: &data, positions: true, seed: at.seed(), quick: settings.quick, scratch };
+        let task =
+            Task { data: &data, positions: true, seed: at.seed(), quick: settings.quick, scratch, stop: settings.stop };
         let learned = learner(settings, at)?.learn(&task)?;
         let tokens = data.tokens() as f64;
         Ok(found(json!({
@@ -121,7 +122,8 @@ impl Experiment for Capacity {
         };
         let lines: String = points.names("learner").into_iter().map(line).collect();
         format!(
-            "Labels are random: there is nothing to understand. No two sequences are equal and tokens know their places, so no two contexts contradict.\n\n{lines}"
+            "Labels are random: there is nothing to understand. No two sequences are equal and tokens know their places, so no two contexts contradict. \
+             Trained models have as many parameters as the compiled one, or as few as a dimension of 64 allows.\n\n{lines}"
         )
     }
 }

@@ -69,7 +69,8 @@ impl Experiment for Depth {
         };
         let options =
             with_parameters(&Options { layers: at.count("layers"), ..one.clone() }, &data, size(&one, &data)?)?;
-        let training = Training { source: Source::Data(&data), options: &options, fixed: &[], enough: 1.0 };
+        let training =
+            Training { source: Source::Data(&data), options: &options, fixed: &[], enough: 1.0, stop: settings.stop };
         let trained = training.run(scratch)?;
         Ok(found(json!({
             "hidden": options.hidden,

@@ -82,7 +82,13 @@ impl Experiment for FixedProjection {
             attention => Some(theorem(settings, &data, &options, attention, scratch)?),
         };
         let fixed = map.as_ref().map_or_else(Vec::new, tensors);
-        let training = Training { source: Source::Data(&data), options: &options, fixed: &fixed, enough: 1.0 };
+        let training = Training {
+            source: Source::Data(&data),
+            options: &options,
+            fixed: &fixed,
+            enough: 1.0,
+            stop: settings.stop,
+        };
         let trained = training.run(&scratch.join("run"))?;
         let contexts = Contexts::new(&data.token_ids(), &data.offsets, Mask::None, options.positions);
         let impossible = contexts.agree(&data.label_ids().unwrap_or_default()).impossible.len();
@@ -139,7 +145,8 @@ fn theorem(settings: &Settings, data: &Dataset, options: &Options, scale: &str, 
     // No epoch: what is written is the model before its first step.
     let none = Options { epochs: 0, ..options.clone() };
     let start = scratch.join("start");
-    let training = Training { source: Source::Data(data), options: &none, fixed: &[], enough: 1.0 };
+    let training =
+        Training { source: Source::Data(data), options: &none, fixed: &[], enough: 1.0, stop: settings.stop };
     training.run(&start)?;
     let vectors = with_model!(&AnyModel::open(&start)?, model => token_vectors(model)?);
     let view = View::new(data, &vectors, Mask::None);

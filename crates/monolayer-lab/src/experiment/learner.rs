@@ -21,6 +21,8 @@ pub struct Task<'a> {
     pub quick: bool,
     /// A directory for what should survive an interruption.
     pub scratch: &'a Path,
+    /// Whether to stop as soon as what was done is safe.
+    pub stop: fn() -> bool,
 }
 
 /// What a learner has learned.

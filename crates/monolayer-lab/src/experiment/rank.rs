@@ -106,7 +106,7 @@ impl Experiment for AttentionRank {
             p.band = p.band.map(|band| band.map(|y| y / 1000.0));
             p
         });
-        let text = settings.texts("function").map(|list| list.join("; ")).unwrap_or_default();
+        let text = settings.names("function").map(|list| list.join("; ")).unwrap_or_default();
         let spread = points.with("part", "function").all("spread").first().copied().unwrap_or(f64::NAN);
         vec![
             curves,
@@ -186,7 +186,8 @@ fn labels(settings: &Settings, at: &At, scratch: &Path) -> Result<Found> {
     };
     let one = Options { rank: Rank::Of(1), hidden: settings.count("hidden")?, ..options.clone() };
     let options = with_parameters(&options, &data, size(&one, &data)?)?;
-    let training = Training { source: Source::Data(&data), options: &options, fixed: &[], enough: 1.0 };
+    let training =
+        Training { source: Source::Data(&data), options: &options, fixed: &[], enough: 1.0, stop: settings.stop };
     let trained = training.run(scratch)?;
     Ok(found(json!({
         "hidden": options.hidden,
@@ -201,7 +202,7 @@ fn labels(settings: &Settings, at: &At, scratch: &Path) -> Result<Found> {
 
 /// The function of the settings.
 fn program(settings: &Settings) -> Result<Program> {
-    let text = settings.texts("function")?.join("; ");
+    let text = settings.names("function")?.join("; ");
     Expression::parse(&text, settings.count("function_dim")?)?.at_length(settings.count("function_length")?)
 }
 
@@ -223,7 +224,13 @@ fn function(settings: &Settings, at: &At, scratch: &Path) -> Result<Found> {
     let wanted = sizes(Rank::Of(1), settings.count("function_hidden")?)?;
     let hidden = nearest(wanted, sizes(options.rank, 1)?, sizes(options.rank, 2)?);
     let options = Options { hidden, ..options };
-    let training = Training { source: Source::Function(&function), options: &options, fixed: &[], enough: 1.0 };
+    let training = Training {
+        source: Source::Function(&function),
+        options: &options,
+        fixed: &[],
+        enough: 1.0,
+        stop: settings.stop,
+    };
     let trained = training.run(scratch)?;
     let error = trained.history.iter().map(|metrics| metrics.train_loss).fold(f64::INFINITY, f64::min).sqrt();
     Ok(found(json!({

@@ -63,7 +63,8 @@ impl Experiment for Similarity {
 
     fn measure(&self, settings: &Settings, at: &At, scratch: &Path) -> Result<Found> {
         let data = families(settings, at)?;
-        let task = Task { data: &data, positions: true, seed: at.seed(), quick: settings.quick, scratch };
+        let task =
+            Task { data: &data, positions: true, seed: at.seed(), quick: settings.quick, scratch, stop: settings.stop };
         let learned = learner(settings, at)?.learn(&task)?;
         let tokens = data.tokens() as f64;
         Ok(found(json!({

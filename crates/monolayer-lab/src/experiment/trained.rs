@@ -32,7 +32,7 @@ impl Learner for Trained {
             positions: task.positions,
             rate: 3e-3,
             schedule: Schedule::Cosine,
-            epochs: if task.quick { 60 } else { 400 },
+            epochs: if task.quick { 100 } else { 400 },
             // Some steps per epoch for small data, too.
             batch: (task.data.sequences() / STEPS).clamp(1, 32),
             // A checkpoint every epoch; a quick point takes about as long as one.
@@ -41,7 +41,8 @@ impl Learner for Trained {
             ..Options::default()
         };
         let options = with_parameters(&options, task.data, Compiled.parameters(task)?)?;
-        let training = Training { source: Source::Data(task.data), options: &options, fixed: &[], enough: 1.0 };
+        let training =
+            Training { source: Source::Data(task.data), options: &options, fixed: &[], enough: 1.0, stop: task.stop };
         let trained = training.run(task.scratch)?;
         Ok(Learned {
             right: (trained.best() * task.data.tokens() as f64).round() as usize,

@@ -11,7 +11,7 @@ use monolayer_train::run::{End, Event, Fixed, Job, train};
 use monolayer_train::source::Source;
 use serde_json::{Value, json};
 
-use super::Points;
+use super::{Points, interrupted};
 use crate::plot::Point;
 
 /// What is trained, and when it is enough.
@@ -24,6 +24,8 @@ pub struct Training<'a> {
     pub fixed: &'a [Fixed],
     /// The training accuracy at which nothing is left to learn.
     pub enough: f64,
+    /// Whether to stop as soon as what was done is safe.
+    pub stop: fn() -> bool,
 }
 
 /// How a training went.
@@ -50,8 +52,11 @@ impl Training<'_> {
             if let Event::Evaluated(metrics) = event {
                 learned |= enough(metrics);
             }
-            if learned { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if learned || (self.stop)() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
+        if report.end == End::Stopped && !learned {
+            return Err(interrupted());
+        }
         Ok(Trained {
             parameters: report.parameters,
             tokens_per_second: report.progress.tokens_per_second,
