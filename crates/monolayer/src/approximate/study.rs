@@ -65,7 +65,7 @@ impl Row {
 /// A sequence with every token in the center of its cell.
 fn centers(grid: &Grid, sequence: &[f64]) -> Vec<f64> {
     let tokens = sequence.chunks_exact(grid.edges.len());
-    tokens.flat_map(|token| grid.token_box(grid.token_cell(token))).map(|side| side.center()).collect()
+    tokens.flat_map(|token| grid.token_box(grid.token_cell(token))).map(crate::arithmetic::Interval::center).collect()
 }
 
 /// The error against the grid, for grids of equal parts.
