@@ -209,7 +209,7 @@ fn train(settings: &Settings, at: &At, f: &Program, name: &str, parameters: usiz
         rate: settings.number("rate")?,
         schedule: Schedule::Cosine,
         epochs: settings.count("epochs")?,
-        eval_every: if settings.quick { 0 } else { 1 },
+        eval_every: if settings.quick { settings.count("epochs")? } else { 1 },
         seed: at.seed(),
         ..Options::default()
     };
