@@ -10,8 +10,8 @@ mod hardmax;
 mod inspect;
 mod memorize;
 mod predict;
-mod train;
 mod report;
+mod train;
 mod verify;
 
 use std::str::FromStr;

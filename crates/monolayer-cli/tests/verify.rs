@@ -223,3 +223,39 @@ fn the_demo_compiles_runs_checks_and_breaks() {
         assert!(text.contains(words), "no {words:?} in {text}");
     }
 }
+
+#[test]
+fn a_contextual_map_is_verified_and_a_forged_distance_is_not() {
+    let files = Files::new();
+    let data = files.put("harbor.conll", include_str!("../../../examples/harbor.conll"));
+    let map = files.path("map");
+    assert_eq!(run(&["context", &data, "--candidates", "20", "--out", &map, "-q"]).code, 0);
+    let report = run(&["verify", &map, &data, "--json"]).json();
+    assert_eq!(report["verdict"], "verified", "{report}");
+    assert_eq!((verdicts(&report, "contextual-mapping"), verdicts(&report, "rank").len()), (vec!["verified"], 4));
+    let path = files.0.path().join("map/certificate.json");
+    let mut certificate: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let delta = &mut certificate["claims"][0]["log2_delta"];
+    *delta = json!(delta.as_f64().unwrap() + 4.0);
+    std::fs::write(&path, certificate.to_string()).unwrap();
+    let forged = run(&["verify", &map, &data, "--json"]);
+    assert_eq!((forged.code, verdicts(&forged.json(), "contextual-mapping")), (1, vec!["refuted"]));
+}
+
+#[test]
+fn maps_at_the_scales_of_the_theorem_have_certificates() {
+    let files = Files::new();
+    let tokens = [[0.9, 0.4], [-0.7, 0.8], [0.2, -1.1], [1.3, -0.5]];
+    let pairs = [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]];
+    let lines = pairs.map(|pair| json!({ "tokens": pair.map(|i: usize| tokens[i]) }).to_string() + "\n");
+    let data = files.put("four.jsonl", &lines.concat());
+    for (scale, code, verdict) in [("certified", 0, "verified"), ("paper", 1, "unknown")] {
+        let map = files.path(scale);
+        let context = run(&["context", &data, "--scale", scale, "--out", &map, "--json"]);
+        assert_eq!(context.code, 0, "{}", context.stdout);
+        let done = run(&["verify", &map, &data, "--json"]);
+        let report = done.json();
+        assert_eq!((done.code, verdicts(&report, "contextual-mapping")), (code, vec![verdict]), "{report}");
+        assert_eq!(verdicts(&report, "rank"), ["verified"; 4]);
+    }
+}

@@ -2,7 +2,7 @@
 //! here.
 
 pub mod claims;
-pub mod printed_units;
 pub mod example;
 pub mod plot;
+pub mod printed_units;
 pub mod report;

@@ -53,7 +53,8 @@ fn vectors(args: &Args, method: MethodArg, data: &Dataset, memo: &VectorMemo, st
     let right = possible - memo.undecided.len();
     let mut model = memo.model.clone();
     model.source = args.source(method, memo.candidates, data);
-    let claims = claims(data, memo, right);
+    let mut claims = claims(data, memo, right);
+    claims.extend(Claim::ranks(&model));
     let certify = |dir: &std::path::Path| certificate::write(dir, data, memo.agreement.impossible.len(), &claims);
     model_file::write(&model, args.out()?, certify)?;
     let seconds = start.elapsed().as_secs_f64();
