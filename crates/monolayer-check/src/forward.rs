@@ -1,6 +1,7 @@
 //! A model run on a block of sequences, in enclosures.
 
 use crate::attention::{Attended, Tokens, attend};
+use crate::big::weight::Weight;
 use crate::dataset::{Alphabet, Dataset};
 use crate::dot::{Care, Dot, dot};
 use crate::error::{Error, Result};
@@ -179,14 +180,14 @@ fn split(states: &[Tokens], d: usize, outputs: Vec<Output>) -> Vec<Tokens> {
 }
 
 /// The vector of every distinct token of a dataset, as the model reads it.
-pub struct Rows {
-    data: Vec<f64>,
+pub struct Rows<T = f64> {
+    data: Vec<T>,
     row_of: Option<Vec<u32>>,
 }
 
-impl Rows {
+impl<T: Weight> Rows<T> {
     /// Looks up words, or takes the vectors of the dataset (rounded to f32 for programs in binary32).
-    pub fn new(model: &Model, dataset: &Dataset, precision: Precision) -> Result<Self> {
+    pub fn new(model: &Model<T>, dataset: &Dataset, precision: Precision) -> Result<Self> {
         let fault = |what: String, help: &str| Err(Error::new(dataset.name.clone(), what, help));
         match (&model.embedding, &dataset.alphabet) {
             (Some(embedding), Alphabet::Words(words)) => {
@@ -208,7 +209,7 @@ impl Rows {
                 if data.iter().any(|x| !x.is_finite()) {
                     return fault("an entry does not fit f32".into(), "verify in f64 or real");
                 }
-                Ok(Self { data, row_of: None })
+                Ok(Self { data: data.into_iter().map(T::from_f64).collect(), row_of: None })
             }
             (None, Alphabet::Vectors { d, .. }) => fault(
                 format!("tokens have dimension {d}, the model's is {}", model.d),
@@ -220,7 +221,7 @@ impl Rows {
     }
 
     /// The vector of a distinct token.
-    pub fn row(&self, id: u32, d: usize) -> &[f64] {
+    pub fn row(&self, id: u32, d: usize) -> &[T] {
         let row = self.row_of.as_ref().map_or(id, |rows| rows[id as usize]) as usize;
         &self.data[row * d..(row + 1) * d]
     }

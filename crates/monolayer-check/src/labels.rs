@@ -17,7 +17,7 @@ use crate::rounding::{Precision, Rounding};
 pub const COMFORTABLE: f64 = 2.0;
 
 /// At most this many evaluations go on to big floats.
-const ESCALATIONS: usize = 4096;
+pub(crate) const ESCALATIONS: usize = 4096;
 
 /// Care goes on to the next so many sequences, unless it left nearly all tokens of the last so many open: it must decide one
 /// token in `PAYS`.
@@ -34,9 +34,9 @@ pub struct Outcome {
 }
 
 /// What to check and how.
-pub struct Pass<'a> {
+pub struct Pass<'a, T = f64> {
     /// The model, its numbers as stored.
-    pub model: &'a Model,
+    pub model: &'a Model<T>,
     /// The data.
     pub dataset: &'a Dataset,
     /// The arithmetic.
@@ -93,16 +93,23 @@ impl Pass<'_> {
                 break;
             }
         }
-        let ratios = decisions.iter().zip(self.skip).filter_map(|(decision, skip)| match decision {
+        Ok(Outcome::new(decisions, self.skip))
+    }
+}
+
+impl Outcome {
+    /// What was decided; tokens to skip do not count for the smallest ratio.
+    pub(crate) fn new(decisions: Vec<Option<Decision>>, skip: &[bool]) -> Self {
+        let ratios = decisions.iter().zip(skip).filter_map(|(decision, skip)| match decision {
             Some(Decision::Right(ratio)) if !skip => Some(*ratio),
             _ => None,
         });
-        Ok(Outcome { smallest_ratio: ratios.fold(f64::INFINITY, f64::min), decisions })
+        Self { smallest_ratio: ratios.fold(f64::INFINITY, f64::min), decisions }
     }
 }
 
 /// What the labels of a dataset ask of a model.
-struct Targets<'a> {
+pub(crate) struct Targets<'a> {
     labels: &'a Labels,
     /// The model's index of each label name of the dataset.
     index: Vec<Option<usize>>,
@@ -110,7 +117,7 @@ struct Targets<'a> {
 }
 
 impl<'a> Targets<'a> {
-    fn new(model: &Model, dataset: &'a Dataset, tolerance: Option<f64>) -> Result<Self> {
+    pub(crate) fn new<T>(model: &Model<T>, dataset: &'a Dataset, tolerance: Option<f64>) -> Result<Self> {
         let fault = |what: &str, help: &str| Err(Error::new(dataset.name.clone(), what, help));
         let labels = &dataset.labels;
         match (labels, &model.head, tolerance) {
@@ -137,14 +144,14 @@ impl<'a> Targets<'a> {
         }
     }
 
-    fn id(&self, t: usize) -> u32 {
+    pub(crate) fn id(&self, t: usize) -> u32 {
         match self.labels {
             Labels::None => 0,
             Labels::Classes(ids, _) | Labels::Vectors(ids, ..) => ids[t],
         }
     }
 
-    fn wanted(&self, id: u32) -> Wanted<'a> {
+    pub(crate) fn wanted(&self, id: u32) -> Wanted<'a> {
         match self.labels {
             Labels::Vectors(_, d, data) => Wanted::Near(&data[id as usize * d..(id as usize + 1) * d], self.tolerance),
             _ => Wanted::Label(self.index.get(id as usize).copied().flatten()),

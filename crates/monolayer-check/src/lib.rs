@@ -9,7 +9,7 @@
 //! - [`rounding`], [`dot`]: midpoints and radii, and the any-order error bound of a dot product.
 //! - [`attention`], [`feed_forward`], `dense`, [`forward`]: eqs. 2 and 3 in enclosures.
 //! - [`big`]: real arithmetic to as many bits as it takes.
-//! - [`decide`], [`plan`], [`labels`], [`mapping`], [`rank`], [`mod@verify`]: from enclosures to verdicts.
+//! - [`decide`], [`plan`], [`labels`], `numbers`, [`mapping`], [`rank`], [`mod@verify`]: from enclosures to verdicts.
 
 pub mod attention;
 pub mod big;
@@ -26,6 +26,7 @@ pub mod kernel;
 pub mod labels;
 pub mod mapping;
 pub mod model;
+mod numbers;
 pub mod plan;
 pub mod rank;
 pub mod read;

@@ -190,7 +190,7 @@ impl Search<'_> {
             let ids = &self.dataset.ids[self.dataset.range(sequence)];
             let rows: Vec<&[f64]> = ids.iter().map(|&id| self.rows.row(id, self.model.d)).collect();
             let output = exact.run(&rows, position);
-            (exact.dot(direction, &output, 0.0), output, i)
+            (exact.dot(direction, &output, Interval::from_f64(0.0)), output, i)
         };
         let mut ends: Vec<(Interval, Vec<Interval>, usize)> = near.par_iter().map(evaluate).collect();
         ends.sort_by(|a, b| a.0.lo.partial_cmp(&b.0.lo).expect("big floats are ordered"));

@@ -245,17 +245,54 @@ fn a_contextual_map_is_verified_and_a_forged_distance_is_not() {
 #[test]
 fn maps_at_the_scales_of_the_theorem_have_certificates() {
     let files = Files::new();
-    let tokens = [[0.9, 0.4], [-0.7, 0.8], [0.2, -1.1], [1.3, -0.5]];
-    let pairs = [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]];
-    let lines = pairs.map(|pair| json!({ "tokens": pair.map(|i: usize| tokens[i]) }).to_string() + "\n");
-    let data = files.put("four.jsonl", &lines.concat());
-    for (scale, code, verdict) in [("certified", 0, "verified"), ("paper", 1, "unknown")] {
-        let map = files.path(scale);
-        let context = run(&["context", &data, "--scale", scale, "--out", &map, "--json"]);
+    let tokens = [[0.9, 0.4], [-0.7, 0.8], [0.2, -1.1], [1.3, -0.5], [-1.2, -0.3]];
+    let pairs = |n: usize| (0..n).flat_map(move |i| (i + 1..n).map(move |j| [i, j]));
+    let line = |pair: [usize; 2]| json!({ "tokens": pair.map(|i| tokens[i]) }).to_string() + "\n";
+    let [four, five] = [4, 5].map(|n| files.put(&format!("{n}.jsonl"), pairs(n).map(line).collect::<String>()));
+    // The ids of five vectors are 2^-20268 apart: beyond the bits that the checker goes to.
+    let cases = [("certified", &four, 0, "verified"), ("paper", &four, 0, "verified"), ("paper", &five, 1, "unknown")];
+    for (at, (scale, data, code, verdict)) in cases.into_iter().enumerate() {
+        let map = files.path(&format!("map{at}"));
+        let context = run(&["context", data, "--scale", scale, "--out", &map, "--json"]);
         assert_eq!(context.code, 0, "{}", context.stdout);
-        let done = run(&["verify", &map, &data, "--json"]);
+        let done = run(&["verify", &map, data, "--json"]);
         let report = done.json();
         assert_eq!((done.code, verdicts(&report, "contextual-mapping")), (code, vec![verdict]), "{report}");
         assert_eq!(verdicts(&report, "rank"), ["verified"; 4]);
     }
+}
+
+#[test]
+fn exact_numbers_are_verified_and_a_flipped_label_is_refuted() {
+    let files = Files::new();
+    let text = include_str!("../../../examples/harbor.conll");
+    let short: String = text.split_inclusive("\n\n").take(6).collect();
+    let data = files.put("harbor.conll", &short);
+    let model = files.path("deep");
+    let memorized = run(&["memorize", &data, "--method", "deep", "--out", &model, "-q"]);
+    assert_eq!(memorized.code, 0, "{}", memorized.stdout);
+    let done = run(&["verify", &model, &data, "--json"]);
+    let report = done.json();
+    assert_eq!(
+        (done.code, &report["verdict"], &report["precision"]),
+        (0, &json!("verified"), &json!("real")),
+        "{report}"
+    );
+    assert_eq!(report["verified"].as_u64().unwrap() + report["impossible"].as_u64().unwrap(), report["tokens"]);
+    assert_eq!(verdicts(&report, "labels"), ["verified"]);
+    // "May" as a person in the first sentence.
+    let flipped = files.put("flipped.conll", &short.replacen("May PER", "May DATE", 1));
+    let done = run(&["verify", &model, &flipped, "--ignore-certificate", "--json"]);
+    assert_eq!((done.code, &done.json()["refuted"]), (1, &json!(1)), "{}", done.stdout);
+    assert_eq!(done.json()["counterexamples"][0]["text"], "May");
+    let floats = run(&["verify", &model, &data, "--precision", "f64", "--json"]);
+    assert_eq!(floats.code, 2);
+    assert!(floats.json()["error"].as_str().unwrap().contains("exact numbers are not run in f64"), "{}", floats.stdout);
+    let report = run(&["inspect", &model, "--json"]).json();
+    assert_eq!((&report["dtype"], &report["tensors"][0]["name"]), (&json!("exact"), &json!("embedding.weight")));
+    refused(
+        &["explain", &model, "May sails"],
+        Some(&format!("{model}/config.json")),
+        &["numbers are exact", "predict"],
+    );
 }

@@ -85,11 +85,12 @@ pub fn write(dir: &Path, data: &Dataset, impossible: usize, claims: &[Claim]) ->
             Err(e) => Err(Error::io(path, e)),
         }
     };
+    let numbers = if dir.join("weights.json").exists() { "weights.json" } else { "model.safetensors" };
     let certificate = json!({
         "format": FORMAT,
         "model": {
             "config": hash("config.json")?,
-            "tensors": hash("model.safetensors")?,
+            "tensors": hash(numbers)?,
             "vocabulary": hash("vocabulary.json")?,
         },
         "data": {
