@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::distance::Distance;
 use crate::error::{Error, Result};
 use crate::read::bytes;
 use crate::read::json::{self, Json};
@@ -42,6 +43,8 @@ pub enum Claim {
         /// The rank.
         rank: usize,
     },
+    /// The model is near a function.
+    Distance(Distance),
     /// A kind that this checker does not know, or a claim that is not well formed.
     Other {
         /// The kind as written.
@@ -94,12 +97,12 @@ pub fn parse(content: &[u8]) -> std::result::Result<Certificate, String> {
         model: ["config", "tensors", "vocabulary"].map(|name| text(model, name)),
         data: text(data, "hash"),
         counts: ["tokens", "sequences", "impossible"].map(|name| data.get(name).size()),
-        claims: claims.iter().map(claim).collect(),
+        claims: claims.iter().map(|claim| self::claim(claim, json.get("hints"))).collect(),
         exp_ulp,
     })
 }
 
-fn claim(json: &Json) -> Claim {
+fn claim(json: &Json, hints: &Json) -> Claim {
     let kind = json.get("kind").text().unwrap_or("(none)");
     let arithmetic = json.get("arithmetic").text().and_then(Precision::of);
     let number = |name: &str| json.get(name).number();
@@ -123,6 +126,7 @@ fn claim(json: &Json) -> Claim {
             .text()
             .zip(json.get("rank").size())
             .map(|(tensor, rank)| Claim::Rank { tensor: tensor.to_owned(), rank }),
+        "distance" => distance(json, hints).map(Claim::Distance),
         _ => {
             let why = "this checker does not know claims of this kind".to_owned();
             return Claim::Other { kind: kind.to_owned(), why };
@@ -130,4 +134,16 @@ fn claim(json: &Json) -> Claim {
     };
     let why = "a field is missing or not of the right kind".to_owned();
     read.unwrap_or(Claim::Other { kind: kind.to_owned(), why })
+}
+
+/// The length of sequences is part of what is claimed; where it stands among the hints it is read there.
+fn distance(json: &Json, hints: &Json) -> Option<Distance> {
+    let arithmetic = json.get("arithmetic");
+    Some(Distance {
+        arithmetic: if arithmetic.is_null() { Precision::Real } else { arithmetic.text().and_then(Precision::of)? },
+        p: json.get("p").number()?,
+        bound: json.get("bound").number()?,
+        function: json.get("function").text()?.to_owned(),
+        length: json.get("length").size().or_else(|| hints.get("length").size())?,
+    })
 }

@@ -8,6 +8,7 @@
 //! - [`read`], [`dataset`], [`model`], [`certificate`]: the files.
 //! - [`rounding`], [`dot`]: midpoints and radii, and the any-order error bound of a dot product.
 //! - [`attention`], [`feed_forward`], `dense`, [`forward`]: eqs. 2 and 3 in enclosures.
+//! - [`interval`], [`expression`], [`hinges`], [`distance`]: how far a model is from a function.
 //! - [`big`]: real arithmetic to as many bits as it takes.
 //! - [`decide`], [`plan`], [`labels`], `numbers`, [`mapping`], [`rank`], [`mod@verify`]: from enclosures to verdicts.
 
@@ -18,10 +19,14 @@ pub mod context;
 pub mod dataset;
 pub mod decide;
 mod dense;
+pub mod distance;
 pub mod dot;
 pub mod error;
+pub mod expression;
 pub mod feed_forward;
 pub mod forward;
+pub mod hinges;
+pub mod interval;
 pub mod kernel;
 pub mod labels;
 pub mod mapping;

@@ -74,6 +74,8 @@ pub struct Claim {
     pub verdict: Verdict,
     /// Why.
     pub why: String,
+    /// For a distance, the bound that was found.
+    pub bound: Option<f64>,
 }
 
 /// What `verify` found.
@@ -149,8 +151,14 @@ impl Report {
                 })
                 .collect()
         };
-        let claims: Vec<Value> =
-            self.claims.iter().map(|c| json!({"kind": c.kind, "verdict": c.verdict.name(), "why": c.why})).collect();
+        let claim = |c: &Claim| {
+            let mut out = json!({"kind": c.kind, "verdict": c.verdict.name(), "why": c.why});
+            if let Some(bound) = c.bound {
+                out["bound"] = bound.into();
+            }
+            out
+        };
+        let claims: Vec<Value> = self.claims.iter().map(claim).collect();
         let mut out = json!({
             "verdict": self.verdict.name(),
             "precision": self.precision,

@@ -7,6 +7,7 @@ use crate::certificate::{self, Certificate, Claim as Claimed};
 use crate::context;
 use crate::dataset::{self, Dataset, Format, Labels};
 use crate::decide::Decision;
+use crate::distance;
 use crate::error::{Error, Result};
 use crate::labels::{COMFORTABLE, Outcome, Pass};
 use crate::mapping;
@@ -268,7 +269,9 @@ impl<T: Numbers> Check<'_, T> {
             claims.push(same_data(certificate, dataset, report.impossible));
         }
         for claim in &certificate.claims {
-            if self.dataset.is_none() && !matches!(claim, Claimed::Rank { .. } | Claimed::Other { .. }) {
+            if self.dataset.is_none()
+                && !matches!(claim, Claimed::Rank { .. } | Claimed::Distance(_) | Claimed::Other { .. })
+            {
                 continue;
             }
             claims.push(self.claim(claim)?);
@@ -277,7 +280,7 @@ impl<T: Numbers> Check<'_, T> {
     }
 
     fn claim(&mut self, claim: &Claimed) -> Result<Claim> {
-        let done = |kind: &str, (verdict, why)| Ok(Claim { kind: kind.into(), verdict, why });
+        let done = |kind: &str, (verdict, why)| Ok(Claim { kind: kind.into(), verdict, why, bound: None });
         match claim {
             Claimed::Labels { arithmetic, .. } | Claimed::Outputs { arithmetic, .. }
                 if T::floats(self.model).is_none() && *arithmetic != Precision::Real =>
@@ -309,6 +312,11 @@ impl<T: Numbers> Check<'_, T> {
                     |model| mapping::check(model, dataset, *layer, (*log2_r, *log2_delta), self.options.bits),
                 );
                 done("contextual-mapping", found?)
+            }
+            Claimed::Distance(claim) => {
+                let Some(model) = T::floats(self.model) else { return done("distance", only_floats()) };
+                let distance::Found { verdict, why, bound } = distance::check(model, claim, self.exp_ulp);
+                Ok(Claim { kind: "distance".into(), verdict, why, bound })
             }
             Claimed::Other { kind, why } => done(kind, (Verdict::Unknown, why.clone())),
         }
@@ -366,7 +374,7 @@ fn identity(certificate: &Certificate, hashes: &Hashes) -> Claim {
     } else {
         (Verdict::Refuted, format!("the certificate was made for another {}", other.join(", ")))
     };
-    Claim { kind: "model".into(), verdict, why }
+    Claim { kind: "model".into(), verdict, why, bound: None }
 }
 
 /// The certificate speaks of this very dataset.
@@ -381,5 +389,5 @@ fn same_data(certificate: &Certificate, dataset: &Dataset, impossible: usize) ->
     } else {
         (Verdict::Verified, "the certificate's hash and counts are those of the dataset".to_owned())
     };
-    Claim { kind: "data".into(), verdict, why }
+    Claim { kind: "data".into(), verdict, why, bound: None }
 }

@@ -22,7 +22,9 @@ fn every_attack_gets_its_verdict() {
             continue;
         }
         let expected = json::parse(&fs::read(dir.join("expect.json")).unwrap()).unwrap();
-        let report = verify(&dir, dir.join("data.conll").to_str(), &Options::default());
+        // Claims about functions need no data.
+        let data = Some(dir.join("data.conll")).filter(|data| data.exists());
+        let report = verify(&dir, data.as_ref().and_then(|data| data.to_str()), &Options::default());
         let verdict = expected.get("verdict").text().unwrap();
         let says = expected.get("says").text().unwrap();
         if report.verdict.name() != verdict || !report.text().contains(says) {

@@ -1,10 +1,12 @@
 //! The commands: one file each.
 
+mod approximate;
 mod bench;
 mod claims;
 mod context;
 mod data;
 mod demo;
+mod experiment;
 mod explain;
 mod hardmax;
 mod inspect;
@@ -57,6 +59,7 @@ enum Command {
     Data(data::Args),
     Context(context::Args),
     Memorize(memorize::Args),
+    Approximate(approximate::Args),
     Verify(verify::Args),
     Predict(predict::Args),
     Inspect(inspect::Args),
@@ -64,6 +67,7 @@ enum Command {
     Hardmax(hardmax::Args),
     Claims(claims::Args),
     Train(Box<train::Args>),
+    Experiment(experiment::Args),
     Report(report::Args),
     Demo(demo::Args),
     Bench(bench::Args),
@@ -100,6 +104,7 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
         Command::Data(args) => data::run(args, &cli.shared),
         Command::Context(args) => context::run(args, &cli.shared),
         Command::Memorize(args) => memorize::run(args, &cli.shared),
+        Command::Approximate(args) => approximate::run(args, &cli.shared),
         Command::Verify(args) => Ok(verify::run(args, &cli.shared)),
         Command::Predict(args) => predict::run(args, &cli.shared),
         Command::Inspect(args) => inspect::run(args, &cli.shared),
@@ -107,6 +112,7 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
         Command::Hardmax(args) => hardmax::run(args, &cli.shared),
         Command::Claims(args) => claims::run(args, &cli.shared),
         Command::Train(args) => train::run(args, &cli.shared),
+        Command::Experiment(args) => experiment::run(args, &cli.shared),
         Command::Report(args) => report::run(args, &cli.shared),
         Command::Demo(args) => demo::run(args),
         Command::Bench(args) => bench::run(args, &cli.shared),

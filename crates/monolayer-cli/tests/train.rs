@@ -126,3 +126,20 @@ fn what_cannot_be_trained_is_refused() {
     refused(&["train", DATA, "--out", &out, "--heads", "3", "--rank", "full"], None, &["full rank", "64"]);
     assert!(!files.0.path().join("model").exists());
 }
+
+#[test]
+fn a_function_is_learned() {
+    let files = Files::new();
+    let out = files.path("model");
+    let function = ["--function", "x1^2; x2", "--dim", "2", "--length", "3", "--samples", "128"];
+    let arguments = ["--hidden", "8", "--epochs", "30", "--eval-every", "1", "--rate", "0.01", "--json"];
+    let json = run(&[&["train", "--out", &out], &function[..], &arguments[..]].concat()).json();
+    assert_eq!((&json["end"], &json["train_accuracy"], &json["tokens"]), (&"done".into(), &().into(), &384.into()));
+    let text = std::fs::read_to_string(files.0.path().join("model/metrics.jsonl")).unwrap();
+    let first: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert!(json["loss"].as_f64() < first["train_loss"].as_f64(), "{json}");
+    // The model takes vectors and gives vectors.
+    let data = files.put("point.jsonl", "{\"tokens\": [[0.5, 0.1], [0.2, 0.3]]}\n");
+    assert_eq!(run(&["predict", &out, &data, "--json"]).json()["outputs"][0].as_array().unwrap().len(), 2);
+    refused(&["train", "--function", "1/0", "--dim", "1", "--length", "2", "--out", &files.path("other")], None, &[]);
+}

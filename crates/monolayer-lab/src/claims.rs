@@ -16,19 +16,18 @@ mod lemmas;
 mod proposition;
 mod support;
 mod theorem_one;
+mod theorem_scale;
 mod theorem_two;
 
 use std::time::Instant;
 
-use monolayer::dataset::Format;
 use monolayer::{Dataset, Result};
 use serde_json::{Value, json};
 
+use crate::example;
+
 /// The page that lists the verdicts.
 const PAGE: &str = include_str!("../../../docs/paper.md");
-
-/// A small corpus, for claims about corpora when none is given.
-const HARBOR: &str = include_str!("../../../examples/harbor.conll");
 
 /// What became of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,8 +128,7 @@ pub struct Context {
 impl Context {
     /// A context with a corpus of the user's, or the embedded one.
     pub fn new(data: Option<Dataset>, full: bool) -> Result<Self> {
-        let harbor = || Dataset::read("harbor.conll", Format::Conll, HARBOR.as_bytes());
-        Ok(Self { data: data.map_or_else(harbor, Ok)?, full, mutated: false })
+        Ok(Self { data: data.map_or_else(example::dataset, Ok)?, full, mutated: false })
     }
 
     /// The right thing, or the wrong one under the mutation.
@@ -168,6 +166,7 @@ pub fn all() -> impl Iterator<Item = &'static Claim> {
         definitions::CLAIMS,
         theorem_one::CLAIMS,
         attention::CLAIMS,
+        theorem_scale::CLAIMS,
         theorem_two::CLAIMS,
         corollaries::CLAIMS,
         lemmas::CLAIMS,

@@ -3,6 +3,9 @@
 
 pub mod claims;
 pub mod example;
+pub mod experiment;
+pub mod files;
+pub mod picture;
 pub mod plot;
 pub mod printed_units;
 pub mod report;

@@ -84,6 +84,9 @@ pub struct Heat {
     pub x: Vec<f64>,
     /// The rows, from below.
     pub y: Vec<f64>,
+    /// The values of the first and the last color; those of the smallest and the largest value where they are not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<[f64; 2]>,
     /// A value per row and column; none where nothing was measured.
     pub values: Vec<Vec<Option<f64>>>,
 }

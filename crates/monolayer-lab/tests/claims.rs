@@ -11,6 +11,12 @@ fn verdicts_are_computed_and_documented() {
     let mut wrong = Vec::new();
     for claim in all() {
         let outcome = claim.outcome(&context);
+        if let Ok(finding) = &outcome.finding {
+            let names: HashSet<&str> = finding.numbers.iter().map(|(what, _)| *what).collect();
+            assert_eq!(names.len(), finding.numbers.len(), "{}: two numbers of one name", claim.id);
+            // A statement that fails as printed is shown where.
+            assert_eq!(finding.printed, finding.counterexample.is_none(), "{}", claim.id);
+        }
         if !outcome.agrees() {
             let found = outcome.finding.as_ref().map(|f| (f.verdict().name(), f.evidence()));
             wrong.push(format!("{}: {:?}, documented {:?}", claim.id, found, outcome.documented));

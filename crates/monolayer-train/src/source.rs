@@ -33,6 +33,24 @@ pub struct Function<'a> {
     pub apply: &'a (dyn Fn(&[f64], &mut [f64]) + Sync),
 }
 
+impl Source<'_> {
+    /// Sequences of an epoch.
+    pub fn sequences(&self) -> usize {
+        match self {
+            Self::Data(data) => data.sequences(),
+            Self::Function(function) => function.samples,
+        }
+    }
+
+    /// Tokens of an epoch.
+    pub fn tokens(&self) -> usize {
+        match self {
+            Self::Data(data) => data.tokens(),
+            Self::Function(function) => function.samples * function.length,
+        }
+    }
+}
+
 /// A random generator that an epoch (from 1) has for itself, so that a run can go on from any epoch.
 fn epoch_rng(seed: u64, epoch: usize) -> ChaCha8Rng {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -125,7 +143,16 @@ pub(crate) fn pack<R: Real>(source: Source, seed: u64) -> Result<(Packed<R>, Nam
     let data = match source {
         Source::Data(data) => data,
         // Stream 0 is no epoch's: the points that are evaluated are never trained on.
-        Source::Function(function) => return Ok((function.sample(seed, 0), Names::default())),
+        Source::Function(function) => {
+            let packed: Packed<R> = function.sample(seed, 0);
+            if let Some(i) = packed.outputs.iter().position(|x| !x.finite()) {
+                let width = function.length * function.dim;
+                let point = &packed.vectors[i / width * width..][..width];
+                let what = format!("{}: no finite value at {point:?}", function.text);
+                return Err(Error::request(what, "train on a function that is finite on the unit cube"));
+            }
+            return Ok((packed, Names::default()));
+        }
     };
     let mut names = Names::default();
     let mut packed = Packed { offsets: data.offsets.clone(), ..Packed::default() };
@@ -302,5 +329,7 @@ mod tests {
         assert_ne!(first, second);
         assert_eq!((first.sequences(), first.tokens(), first.longest()), (2, 6, 3));
         assert!(first.vectors.iter().zip(&first.outputs).all(|(x, y)| *y == 2.0 * x && (0.0..1.0).contains(x)));
+        let undefined = Function { apply: &|_, y| y.fill(f64::NAN), ..function };
+        assert!(pack::<f64>(Source::Function(&undefined), 0).unwrap_err().to_string().contains("no finite value"));
     }
 }

@@ -46,6 +46,17 @@ pub enum Claim {
         /// The binary logarithm of delta.
         log2_delta: f64,
     },
+    /// d_p between the model and a function, over the cube, is at most this.
+    Distance {
+        /// `"f64"`: rounding included, in any order of summation; or `"real"`.
+        arithmetic: String,
+        /// The exponent.
+        p: f64,
+        /// The bound.
+        bound: f64,
+        /// The function, as it was given.
+        function: String,
+    },
     /// A matrix has this rank, exactly.
     Rank {
         /// The tensor.
@@ -75,8 +86,30 @@ impl Claim {
     }
 }
 
-/// Writes certificate.json beside the files of a model, which it names by their hashes.
+/// Writes certificate.json beside the files of a model that was made from data, all named by their hashes.
 pub fn write(dir: &Path, data: &Dataset, impossible: usize, claims: &[Claim]) -> Result<()> {
+    let data = json!({
+        "hash": data.hash,
+        "tokens": data.tokens(),
+        "sequences": data.sequences(),
+        "impossible": impossible,
+    });
+    put(dir, &[("data", data)], claims, None, None)
+}
+
+/// Writes certificate.json beside the files of a model that was made from a function: what its author vouches for is an
+/// assumption, and `hints` help a checker.
+pub fn write_for_function(dir: &Path, claims: &[Claim], vouched: Option<String>, hints: Value) -> Result<()> {
+    put(dir, &[], claims, vouched, Some(hints))
+}
+
+fn put(
+    dir: &Path,
+    more: &[(&str, Value)],
+    claims: &[Claim],
+    vouched: Option<String>,
+    hints: Option<Value>,
+) -> Result<()> {
     let hash = |name: &str| -> Result<Value> {
         let path = dir.join(name);
         match std::fs::read(&path) {
@@ -86,26 +119,29 @@ pub fn write(dir: &Path, data: &Dataset, impossible: usize, claims: &[Claim]) ->
         }
     };
     let numbers = if dir.join("weights.json").exists() { "weights.json" } else { "model.safetensors" };
-    let certificate = json!({
+    let mut certificate = json!({
         "format": FORMAT,
         "model": {
             "config": hash("config.json")?,
             "tensors": hash(numbers)?,
             "vocabulary": hash("vocabulary.json")?,
         },
-        "data": {
-            "hash": data.hash,
-            "tokens": data.tokens(),
-            "sequences": data.sequences(),
-            "impossible": impossible,
-        },
-        "claims": claims,
-        "assumptions": {
-            "exp_ulp": crate::memorize::proof::EXP_ULP,
-            "softmax": "max subtracted, scores formed from projected keys and queries, plain IEEE arithmetic of the \
-                        claim's precision, any order of summation",
-        },
     });
+    for (name, value) in more {
+        certificate[name] = value.clone();
+    }
+    certificate["claims"] = json!(claims);
+    certificate["assumptions"] = json!({
+        "exp_ulp": crate::memorize::proof::EXP_ULP,
+        "softmax": "max subtracted, scores formed from projected keys and queries, plain IEEE arithmetic of the \
+                    claim's precision, any order of summation",
+    });
+    if let Some(vouched) = vouched {
+        certificate["assumptions"]["function"] = vouched.into();
+    }
+    if let Some(hints) = hints {
+        certificate["hints"] = hints;
+    }
     let path = dir.join("certificate.json");
     let text = serde_json::to_string_pretty(&certificate).expect("plain data");
     std::fs::write(&path, text + "\n").map_err(|e| Error::io(path, e))

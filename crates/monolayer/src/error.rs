@@ -37,6 +37,18 @@ pub enum Error {
         /// What to do about it.
         help: String,
     },
+    /// A function given as text that cannot be read.
+    #[error("the function, character {character}: {what}; {help}\n{excerpt}")]
+    Expression {
+        /// The character of the text at fault, from 1.
+        character: usize,
+        /// What is wrong there.
+        what: String,
+        /// What to do about it.
+        help: String,
+        /// The text around it, with a caret below.
+        excerpt: String,
+    },
     /// A request that makes no sense, whatever the files hold.
     #[error("{what}; {help}")]
     Request {
@@ -73,6 +85,7 @@ impl Error {
         match self {
             Self::Io { path: file, .. } | Self::Model { file, .. } => Some(file.display().to_string()),
             Self::Data { place, .. } => Some(place.to_string()),
+            Self::Expression { character, .. } => Some(format!("character {character}")),
             Self::Request { .. } => None,
         }
     }

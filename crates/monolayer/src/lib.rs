@@ -5,11 +5,13 @@
 //! The paper writes a sequence as a `d x n` matrix with one token per column; here tokens are rows, so a sequence is
 //! row-major `[n, d]` and every formula appears transposed.
 
+pub mod approximate;
 pub mod arithmetic;
 pub mod attention;
 pub mod baseline;
 pub mod bench;
 pub mod boltzmann;
+pub mod cells;
 pub mod certificate;
 pub mod coincidence;
 pub mod context;
@@ -17,13 +19,16 @@ pub mod context_certificate;
 pub mod context_map;
 pub mod context_order;
 pub mod dataset;
+pub mod distance;
 pub mod embedding;
 pub mod error;
 pub mod exact;
 pub mod exact_file;
 pub mod explain;
+pub mod expression;
 pub mod feed_forward;
 pub mod forward;
+pub mod function;
 pub mod hardmax;
 pub mod kernels;
 pub mod lemmas;

@@ -222,6 +222,8 @@ fn exact_values_are_points() {
     assert_eq!(point(9.0).sqrt(), point(3.0));
     assert_eq!(point(-3.0).powi(3), point(-27.0));
     assert_eq!(point(2.0).powi(-2), point(0.25));
+    assert_eq!(point(0.0).powf(point(0.5)), point(0.0));
+    assert_eq!(point(0.0).powf(point(0.0)), point(1.0));
 }
 
 #[test]
@@ -231,6 +233,9 @@ fn the_ends_of_the_range() {
     assert_eq!(Interval::new(0.0, 1.0).ln(), Interval::new(f64::NEG_INFINITY, 0.0));
     assert_eq!(Interval::new(-1.0, 1.0).ln(), Interval::WHOLE);
     assert_eq!(Interval::new(-1.0, 1.0).sqrt(), Interval::WHOLE);
+    assert_eq!(Interval::new(0.0, 0.5).powf(Interval::new(0.0, 3.0)), Interval::new(0.0, 1.0));
+    assert_eq!(Interval::new(0.0, 1.0).powf(Interval::new(-1.0, 3.0)), Interval::WHOLE);
+    assert_eq!(Interval::new(-1.0, 1.0).powf(Interval::point(0.5)), Interval::WHOLE);
     assert_eq!(Interval::point(f64::NAN), Interval::WHOLE);
     assert_eq!(Interval::WHOLE.tanh(), Interval::new(-1.0, 1.0));
     assert_eq!(Interval::WHOLE.sin(), Interval::new(-1.0, 1.0));

@@ -9,6 +9,7 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use common::staircase::{FUNCTION, distance, staircase};
 use common::{DATA, Files, assemble, certificate, certify};
 use serde_json::{Value, json};
 
@@ -21,6 +22,7 @@ fn main() {
     data(&root);
     certificates(&root);
     exact(&root);
+    distances(&root);
 }
 
 /// A directory with an honest model and dataset, to be spoiled.
@@ -235,4 +237,31 @@ fn exact(root: &Path) {
     write("exact-tensor-named-twice", "error", "appears twice", r#"{"head.bias": {}, "head.bias": {}}"#);
     let dir = write("exact-without-weights", "error", "weights.json", &text);
     fs::rename(dir.join("weights.json"), dir.join("model.safetensors")).unwrap();
+}
+
+/// Claims about the distance from a function; there is no dataset.
+fn distances(root: &Path) {
+    let claim = |bound: f64, function: &str, length: usize| json!([{"kind": "distance", "arithmetic": "f64", "p": 2, "bound": bound, "function": function, "length": length}]);
+    let write = |name: &str, verdict: &str, says: &str, claims: &Value, spoil: fn(&mut Files)| {
+        let dir = root.join(name);
+        let mut files = staircase();
+        spoil(&mut files);
+        files.write(&dir);
+        certify(&dir, "", claims);
+        fs::write(dir.join("expect.json"), format!("{}\n", json!({"verdict": verdict, "says": says}))).unwrap();
+    };
+    // Rounded, so that the files do not depend on the last bit of a sum.
+    let bound = (1.01 * distance() * 1e6).round() / 1e6;
+    let honest = claim(bound, FUNCTION, 2);
+    write("honest-distance", "verified", "claim distance: verified", &honest, |_| ());
+    write("forged-distance", "refuted", "claim distance: refuted", &claim(bound / 2.0, FUNCTION, 2), |_| ());
+    write("distance-of-another-function", "refuted", "distance: refuted", &claim(bound, "x1*max(x1)", 2), |_| ());
+    write("distance-of-a-changed-weight", "refuted", "distance: refuted", &honest, |files| {
+        files.tensor("layers.0.feed_forward.b2")[0] += 0.25;
+    });
+    let deep = format!("{}x1{}", "(".repeat(30_000), ")".repeat(30_000));
+    write("distance-of-a-deep-function", "error", "inside each other", &claim(1.0, &deep, 2), |_| ());
+    write("distance-of-an-unknown-name", "error", "unknown name", &claim(1.0, "x1 + x2", 2), |_| ());
+    write("distance-of-no-function", "unknown", "distance: unknown", &claim(1e9, "log(x1 - 2)", 2), |_| ());
+    write("distance-of-endless-sequences", "unknown", "out of this checker", &claim(1.0, FUNCTION, 1 << 40), |_| ());
 }

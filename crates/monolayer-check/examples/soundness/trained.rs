@@ -28,13 +28,13 @@ pub fn trained(random: &mut Random, dataset: &Dataset, words: usize, labels: usi
     };
     let (seed, steps) = (random.bits(), random.below(81));
     if dtype == Dtype::F32 {
-        run::<f32>(architecture, dataset, dtype, seed, steps)
+        run::<f32>(&architecture, dataset, dtype, seed, steps)
     } else {
-        run::<f64>(architecture, dataset, dtype, seed, steps)
+        run::<f64>(&architecture, dataset, dtype, seed, steps)
     }
 }
 
-fn run<R: Real>(architecture: Architecture, dataset: &Dataset, dtype: Dtype, seed: u64, steps: usize) -> Model {
+fn run<R: Real>(architecture: &Architecture, dataset: &Dataset, dtype: Dtype, seed: u64, steps: usize) -> Model {
     let Labels::Classes(classes, names) = &dataset.labels else { unreachable!() };
     let mut engine = Engine::<R>::new(architecture.clone(), Optimizer::default(), None, seed);
     let (tokens, targets) = (Tokens::Words(&dataset.ids), Targets::Labels(classes));
@@ -42,7 +42,7 @@ fn run<R: Real>(architecture: Architecture, dataset: &Dataset, dtype: Dtype, see
         engine.step(&Batch { offsets: &dataset.offsets, tokens, targets }, 0.05).expect("no divergence");
     }
     engine.catch_up();
-    model(&architecture, engine.parameters(), dtype, names)
+    model(architecture, engine.parameters(), dtype, names)
 }
 
 /// The trained numbers as the checker has them.

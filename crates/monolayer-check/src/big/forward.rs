@@ -16,7 +16,8 @@ pub struct Exact<'a, T = f64> {
     pub last_units: Option<Vec<usize>>,
 }
 
-type Vector = Vec<Interval>;
+/// A token.
+pub type Vector = Vec<Interval>;
 
 impl<T: Weight> Exact<'_, T> {
     /// The output at one position of a sequence of tokens (embedding rows or vectors, before positions are added).
@@ -85,7 +86,8 @@ impl<T: Weight> Exact<'_, T> {
         out
     }
 
-    fn attend(&self, layer: &Attention<T>, tokens: &[Vector], i: usize) -> Vector {
+    /// Attention at one position.
+    pub fn attend(&self, layer: &Attention<T>, tokens: &[Vector], i: usize) -> Vector {
         let (d, bits) = (self.model.d, self.bits);
         let visible = if layer.causal { &tokens[..=i] } else { tokens };
         let mut out = tokens[i].clone();

@@ -54,6 +54,28 @@ impl Big {
         head * 2_f64.powi(e / 2) * 2_f64.powi(e - e / 2)
     }
 
+    /// The nearest f64 on either side, equal where it is one; tiny numbers lie between 0 and the least normal one.
+    pub fn enclosure(&self) -> (f64, f64) {
+        let end = |way: Way| {
+            let near = self.clone().rounded(53, way);
+            match (near.top(), way) {
+                (1025.., Way::Down) => f64::MAX,
+                (1025.., Way::Up) => f64::INFINITY,
+                (..-1000, Way::Down) => 0.0,
+                (..-1000, Way::Up) => f64::MIN_POSITIVE,
+                _ => near.to_f64(),
+            }
+        };
+        match self.sign() {
+            Ordering::Equal => (0.0, 0.0),
+            Ordering::Greater => (end(Way::Down), end(Way::Up)),
+            Ordering::Less => {
+                let (lo, hi) = self.negated().enclosure();
+                (-hi, -lo)
+            }
+        }
+    }
+
     /// Negative, zero or positive.
     pub fn sign(&self) -> Ordering {
         if self.m.is_zero() {
@@ -75,11 +97,13 @@ impl Big {
         if self.m.is_zero() { i64::MIN / 4 } else { self.e + self.m.bit_len() as i64 }
     }
 
-    fn negated(&self) -> Self {
+    /// -x.
+    pub fn negated(&self) -> Self {
         Self { m: -self.m.clone(), e: self.e }
     }
 
-    fn times(&self, other: &Self) -> Self {
+    /// The product, exactly.
+    pub fn times(&self, other: &Self) -> Self {
         Self { m: &self.m * &other.m, e: self.e + other.e }
     }
 
@@ -115,7 +139,8 @@ impl Big {
         Self::from_f64(a).exact_plus(&Self::from_f64(-b))
     }
 
-    fn exact_plus(&self, other: &Self) -> Self {
+    /// The sum, exactly.
+    pub fn exact_plus(&self, other: &Self) -> Self {
         let e = self.e.min(other.e);
         let m = (self.m.clone() << (self.e - e) as usize) + (other.m.clone() << (other.e - e) as usize);
         Self { m, e }

@@ -3,6 +3,7 @@
 #![allow(dead_code)]
 
 pub mod spoil;
+pub mod staircase;
 
 use std::fs;
 use std::path::Path;

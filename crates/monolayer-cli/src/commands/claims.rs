@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use monolayer::{Dataset, Error};
-use monolayer_lab::claims::{Claim, Context, Outcome as Found, Verdict, all};
+use monolayer_lab::claims::{Claim, Context, Finding, Outcome as Found, Verdict, all};
 use serde_json::json;
 
 use super::{Outcome, Shared};
@@ -70,14 +70,23 @@ fn verdict(outcome: &Found) -> String {
 }
 
 fn evidence(outcome: &Found) -> String {
-    outcome.finding.as_ref().map_or_else(ToString::to_string, |finding| finding.evidence())
+    outcome.finding.as_ref().map_or_else(ToString::to_string, Finding::evidence)
 }
 
 /// A line per claim.
 fn in_a_table(found: &[Found]) -> String {
     let mut rows = vec![["claim", "verdict", "evidence"].map(str::to_owned).to_vec()];
-    rows.extend(found.iter().map(|o| vec![o.claim.id.to_owned(), verdict(o), evidence(o)]));
+    rows.extend(found.iter().map(|o| vec![o.claim.id.to_owned(), verdict(o), clipped(&evidence(o))]));
     table(&rows, &[1, 2])
+}
+
+/// As much of a text as fits a line beside the other columns.
+fn clipped(text: &str) -> String {
+    const MOST: usize = 96;
+    if text.chars().count() <= MOST {
+        return text.to_owned();
+    }
+    format!("{} ...", text.chars().take(MOST - 4).collect::<String>().trim_end_matches([' ', ';']))
 }
 
 /// All there is to say about a claim.
@@ -105,7 +114,8 @@ fn summary(found: &[Found], red: usize) -> String {
     let count = |verdict: Verdict| found.iter().filter(|outcome| outcome.verdict() == Some(verdict)).count();
     let agree = if red == 0 { "all as documented".to_owned() } else { format!("{red} NOT AS DOCUMENTED") };
     format!(
-        "{} statements: {} hold, {} hold after repair, {} are false as printed; {agree}\n",
+        "{} statements: {} hold, {} hold after repair, {} are false as printed; {agree}\n\
+         next: monolayer claims --only ID -v\n",
         found.len(),
         count(Verdict::Holds),
         count(Verdict::HoldsAfterRepair),

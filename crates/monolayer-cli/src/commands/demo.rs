@@ -1,29 +1,42 @@
 //! `monolayer demo`: the tour on the embedded example.
 
+use std::path::{Path, PathBuf};
+
 use anyhow::Result;
-use monolayer::dataset::Format;
 use monolayer::memorize::Memorizer;
-use monolayer::{AnyModel, Dataset, with_model};
+use monolayer::{AnyModel, Error, with_model};
+use monolayer_lab::claims::{self, Context, Verdict};
+use monolayer_lab::report::{self, Data};
+use monolayer_lab::{example, files, picture};
 use serde_json::json;
 
 use super::{Outcome, memorize};
 use crate::output::count;
 
-/// The tour on an embedded example: compile it, run it, check it, break it
+/// The tour on an embedded example: compile it, run it, check it, break it, and a page to look at
 #[derive(clap::Args)]
 #[command(after_help = "Example: monolayer demo")]
-pub struct Args {}
+pub struct Args {
+    /// Where to write the model and the page (default: a new directory among the system's temporary files)
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Write the picture of the context ids of "May", as SVG or, by its ending, PNG
+    #[arg(long, value_name = "FILE")]
+    picture: Option<PathBuf>,
+}
 
-/// A small corpus, written for this.
-const EXAMPLE: &str = include_str!("../../../../examples/harbor.conll");
-
-pub fn run(_args: &Args) -> Result<Outcome> {
+pub fn run(args: &Args) -> Result<Outcome> {
     let room = tempfile::tempdir()?;
-    let file = room.path().join("harbor.conll");
-    std::fs::write(&file, EXAMPLE)?;
-    let data = Dataset::read("harbor.conll", Format::Conll, EXAMPLE.as_bytes())?;
+    let out = match &args.out {
+        Some(out) => out.clone(),
+        None => tempfile::Builder::new().prefix("monolayer-demo-").tempdir()?.keep(),
+    };
+    std::fs::create_dir_all(&out).map_err(|e| Error::io(&out, e))?;
+    let file = out.join("harbor.conll");
+    files::write(&file, example::TEXT.as_bytes())?;
+    let data = example::dataset()?;
     let compiled = Memorizer::default().compile(&data, &|_, _| {})?;
-    let dir = room.path().join("model");
+    let dir = out.join("model");
     compiled.save(&dir, &data)?;
 
     let right = |model: &AnyModel| -> Result<usize> {
@@ -45,6 +58,15 @@ pub fn run(_args: &Args) -> Result<Outcome> {
     });
     let refuted = monolayer_check::verify(&broken, file.to_str(), &monolayer_check::Options::default());
 
+    let page = out.join("report.html");
+    let source = Data { dataset: &data, source: &file.to_string_lossy() };
+    files::write(&page, report::page(&[&dir], Some(&source))?.as_bytes())?;
+    if let Some(path) = &args.picture {
+        with_model!(&compiled.model, m => draw(path, &picture::ids(m, &data, "May", 0)?))?;
+    }
+
+    let claims = Claims::run()?;
+
     let verified = report.verdict == monolayer_check::Verdict::Verified;
     let json = json!({
         "memorize": memorize::report(&data, &compiled, 0.0),
@@ -52,6 +74,9 @@ pub fn run(_args: &Args) -> Result<Outcome> {
         "right_without_attention": without_attention,
         "verify": report.json(),
         "verify_broken": refuted.json(),
+        "claims": claims.json(),
+        "page": page,
+        "picture": args.picture,
     });
     let counterexample = refuted.counterexamples.first();
     let text = format!(
@@ -60,6 +85,8 @@ pub fn run(_args: &Args) -> Result<Outcome> {
          Check, by a program that shares no code with the compiler: {}; {} tokens verified in {}, rounding included; {} \
          contradict themselves.\n\n\
          Break it, the sign of one weight: {}.{}\n\n\
+         The paper's statements, run: {}. monolayer claims lists them.\n\n\
+         Look at it: open {} in a browser, and point at words.\n\n\
          next: monolayer memorize YOUR.conll --out model\n",
         count(data.tokens()),
         count(data.sequences()),
@@ -72,10 +99,55 @@ pub fn run(_args: &Args) -> Result<Outcome> {
         refuted.verdict.name(),
         counterexample.map_or(String::new(), |c| format!(
             "\n  {} {:?}: {}",
-            c.place.replace(room.path().to_str().unwrap_or(""), "").trim_start_matches('/'),
+            c.place.replace(out.to_str().unwrap_or(""), "").trim_start_matches('/'),
             c.text,
             c.what
         )),
+        claims.text(),
+        page.display(),
     );
-    Ok(Outcome::decided(json, text, verified && refuted.verdict == monolayer_check::Verdict::Refuted))
+    let holds = verified && refuted.verdict == monolayer_check::Verdict::Refuted && claims.disagree == 0;
+    Ok(Outcome::decided(json, text, holds))
+}
+
+/// The statements of the paper, in numbers.
+struct Claims {
+    /// How many have each verdict.
+    counts: [(Verdict, usize); 3],
+    /// How many have another one than documented, or could not be run.
+    disagree: usize,
+}
+
+impl Claims {
+    fn run() -> Result<Self> {
+        let context = Context::new(None, false)?;
+        let found: Vec<claims::Outcome> = claims::all().map(|claim| claim.outcome(&context)).collect();
+        let count = |verdict| found.iter().filter(|outcome| outcome.verdict() == Some(verdict)).count();
+        let verdicts = [Verdict::Holds, Verdict::HoldsAfterRepair, Verdict::FalseAsPrinted];
+        let disagree = found.iter().filter(|outcome| !outcome.agrees()).count();
+        Ok(Self { counts: verdicts.map(|verdict| (verdict, count(verdict))), disagree })
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let counts = self.counts.iter().map(|(verdict, n)| (verdict.name().to_owned(), json!(n)));
+        counts.chain([("disagree".to_owned(), json!(self.disagree))]).collect::<serde_json::Map<_, _>>().into()
+    }
+
+    fn text(&self) -> String {
+        let [holds, repaired, wrong] = self.counts.map(|(_, n)| n);
+        let all = holds + repaired + wrong;
+        format!("{all} of them; {holds} hold, {repaired} hold after repair, {wrong} are false as printed")
+    }
+}
+
+/// A picture as a file of the kind that its name says.
+fn draw(path: &Path, scene: &monolayer_lab::plot::Scene) -> Result<(), Error> {
+    match path.extension().and_then(|e| e.to_str()) {
+        Some("svg") => {
+            let alt = "Boltzmann curves of five sentences above the line of their context ids";
+            files::write(path, scene.svg_file(alt).as_bytes())
+        }
+        Some("png") => files::write(path, &scene.png()),
+        _ => Err(Error::request(format!("{}: no kind of picture", path.display()), "name it .svg or .png")),
+    }
 }

@@ -1,9 +1,10 @@
 //! `monolayer report`: one HTML page about models and runs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
-use monolayer::{Dataset, Error};
+use monolayer::Dataset;
+use monolayer_lab::files;
 use monolayer_lab::report::{self, Data};
 use serde_json::json;
 
@@ -36,18 +37,8 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     }
     let data = dataset.as_ref().zip(args.data.as_deref()).map(|(dataset, source)| Data { dataset, source });
     let page = report::page(&args.directories, data.as_ref())?;
-    write(&args.out, page.as_bytes())?;
+    files::write(&args.out, page.as_bytes())?;
     let json = json!({ "out": args.out, "bytes": page.len(), "sections": args.directories.len() });
     let text = format!("{}: {} bytes; open it in a browser\n", args.out.display(), count(page.len()));
     Ok(Outcome::done(json, text))
-}
-
-/// Writes a file, whole or not at all.
-pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let fail = |e| Error::io(path, e);
-    let mut file = tempfile::NamedTempFile::new_in(directory).map_err(fail)?;
-    std::io::Write::write_all(&mut file, bytes).map_err(fail)?;
-    file.persist(path).map_err(|e| fail(e.error))?;
-    Ok(())
 }

@@ -5,18 +5,22 @@ mod report;
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::str::FromStr as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
+use monolayer::dataset::Format;
+use monolayer::expression::Expression;
+use monolayer::function::Function as _;
 use monolayer::{Dataset, Error};
 use monolayer_train::checkpoint::Progress as Checkpoint;
 use monolayer_train::metrics::Metrics;
 use monolayer_train::run::{Event, Job, Now, train};
-use monolayer_train::source::Source;
+use monolayer_train::source::{Function, Source};
 use monolayer_train::{Options, labels::Scheme};
 
 use self::options::Overrides;
-use super::{DataArgs, Outcome, Shared};
+use super::{Outcome, Shared};
 use crate::output::{Progress, count};
 
 /// Train a Transformer with rank-1 attention (eq. 20), or with attention of any rank
@@ -30,14 +34,28 @@ use crate::output::{Progress, count};
 /// Every option below --config may stand in the file it names, with _ for - and a value of true or false for those without
 /// one; the command line wins.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  \
-    monolayer train train.conll --out model\n  \
+#[command(after_help = "Example: monolayer train train.conll --out model\n\n\
+    More:\n  \
     monolayer train train.conll --out model --config configs/paper-3-layers.toml --dev dev.conll\n  \
     monolayer train train.conll --out baseline --rank full --tied=false --positions\n  \
-    monolayer train train.conll --resume model --epochs 100")]
+    monolayer train train.conll --resume model --epochs 100\n  \
+    monolayer train --function \"mean(x1); x1*x2\" --dim 2 --length 4 --out model")]
 pub struct Args {
-    #[command(flatten)]
-    data: DataArgs,
+    /// The dataset: a CoNLL file, .jsonl, .safetensors, task:NAME:alphabet=K,length=L, or - for standard input
+    #[arg(value_name = "DATA", required_unless_present = "function", conflicts_with = "function")]
+    data: Option<String>,
+    /// The kind of file, where its ending does not tell: conll, jsonl, safetensors
+    #[arg(long, value_name = "KIND", value_parser = Format::from_str)]
+    format: Option<Format>,
+    /// A function to learn in place of data, as for approximate: d expressions, on the unit cube, on new points every epoch
+    #[arg(long, value_name = "EXPR", requires = "length", requires = "dim")]
+    function: Option<String>,
+    /// Tokens of the function's sequences: n
+    #[arg(long, value_name = "N", requires = "function")]
+    length: Option<usize>,
+    /// Sequences of an epoch of the function
+    #[arg(long, value_name = "N", default_value_t = 4096)]
+    samples: usize,
     /// The directory to write
     #[arg(long, value_name = "DIR", required_unless_present = "resume", conflicts_with = "resume")]
     out: Option<PathBuf>,
@@ -60,17 +78,33 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
         Some(dir) => resumed(&Checkpoint::read(dir)?.options, overrides)?,
         None => Options::read(args.config.as_deref(), overrides)?,
     };
-    let data = options.labels.apply(args.data.open(shared)?)?;
-    let dev = options.dev.as_deref().map(|dev| open_dev(dev, options.labels, shared)).transpose()?;
+    let dev = options.dev.as_deref().map(|dev| open(dev, None, options.labels, shared)).transpose()?;
     let out = args.resume.as_deref().or(args.out.as_deref()).expect("one of them is there");
-    let job = Job { source: Source::Data(&data), dev: dev.as_ref(), options: &options, out };
+    match (&args.data, &args.function) {
+        (Some(data), _) => {
+            let data = open(data, args.format, options.labels, shared)?;
+            run_on(args, shared, Job { source: Source::Data(&data), dev: dev.as_ref(), options: &options, out })
+        }
+        (None, function) => {
+            let (text, dim) = (function.as_deref().unwrap_or_default(), options.dim.unwrap_or(0));
+            let program = Expression::parse(text, dim)?.at_length(args.length.unwrap_or(0))?;
+            let apply = |x: &[f64], y: &mut [f64]| program.values(x, y);
+            let text = program.expression().text().to_owned();
+            let function = Function { text, dim, length: program.length(), samples: args.samples, apply: &apply };
+            run_on(args, shared, Job { source: Source::Function(&function), dev: dev.as_ref(), options: &options, out })
+        }
+    }
+}
+
+/// Trains, watched and stoppable.
+fn run_on(args: &Args, shared: &Shared, job: Job) -> Result<Outcome> {
     // The first Ctrl-C stops the run at the end of a step, the second the program at once.
     ctrlc::set_handler(|| {
         if STOP.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
     })?;
-    let steps = options.epochs * data.sequences().div_ceil(options.batch);
+    let steps = job.options.epochs * job.source.sequences().div_ceil(job.options.batch);
     let progress = Progress::new(shared, "training", steps);
     let mut done = 0;
     let finished = train(&job, args.resume.is_some(), &mut |event| {
@@ -86,7 +120,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
         if STOP.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     drop(progress);
-    Ok(report::outcome(&args.data.data, &data, out, &finished))
+    Ok(report::outcome(&job, &args.source(), &finished))
 }
 
 /// The options of a run to go on with: only those that do not change what was done so far may be new.
@@ -100,12 +134,20 @@ fn resumed(options: &Options, overrides: toml::Table) -> Result<Options, Error> 
     Ok(new)
 }
 
-fn open_dev(source: &str, scheme: Scheme, shared: &Shared) -> Result<Dataset, Error> {
-    let data = Dataset::open(source)?;
+fn open(source: &str, format: Option<Format>, scheme: Scheme, shared: &Shared) -> Result<Dataset, Error> {
+    let data = Dataset::open_as(source, format)?;
     if !shared.quiet {
         data.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
     }
     scheme.apply(data)
+}
+
+impl Args {
+    /// What is trained on, as it stands on the command line.
+    fn source(&self) -> String {
+        let function = |text: &String| format!("--function {text:?} --length {}", self.length.unwrap_or(0));
+        self.data.clone().or_else(|| self.function.as_ref().map(function)).unwrap_or_default()
+    }
 }
 
 /// The figures of the bar.

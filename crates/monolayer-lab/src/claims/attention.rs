@@ -60,7 +60,7 @@ fn ball(x: f64) -> Ball {
 fn equation_20(context: &Context) -> Result<Finding> {
     let (d, n) = (3, 7);
     let mut largest = 0.0_f64;
-    let sequences = context.effort(20, 200);
+    let sequences = context.effort(100, 1000);
     for seed in 0..sequences as u64 {
         let rng = &mut rng(seed);
         let draw = |count: usize, rng: &mut _| vectors(rng, count, d).into_iter().map(ball).collect::<Vec<Ball>>();
@@ -127,7 +127,7 @@ fn largest_difference(
 const STEP: f64 = 1.0 / (1_u128 << 100) as f64;
 
 fn equation_83(context: &Context) -> Result<Finding> {
-    let points = context.effort(100, 2000);
+    let points = context.effort(500, 5000);
     let formula = |point: &Boltzmann, a: &[f64], i: usize| {
         context.mutate(point.gradient()[i], point.probabilities[i] * (1.0 + a[i] + point.value()))
     };
@@ -137,7 +137,7 @@ fn equation_83(context: &Context) -> Result<Finding> {
 }
 
 fn equation_97(context: &Context) -> Result<Finding> {
-    let points = context.effort(100, 2000);
+    let points = context.effort(500, 5000);
     let formula = |point: &Boltzmann, a: &[f64], i: usize| {
         let p = point.probabilities[i];
         context.mutate(point.second_derivative(i), p * (1.0 + (1.0 - p) * (1.0 + a[i] - point.value())))

@@ -9,6 +9,7 @@ use monolayer::memorize::paper::memorize_paper;
 use monolayer::memorize::paper_parameters;
 use monolayer::memorize::vectors::{Method, VectorMemo, VectorOptions, memorize_vectors};
 use monolayer::position::Positions;
+use monolayer::printed::{corollary_2_radius as smallest_outside, corollary_2_separation};
 use monolayer::separation::separation;
 use monolayer::{AnyModel, Dataset, Result};
 use rand::RngExt as _;
@@ -62,6 +63,15 @@ pub const CLAIMS: &[Claim] = &[
         code: ("crates/monolayer/src/separation.rs", "separation"),
         mutation: "d = 1 alone",
         find: corollary_2_radius,
+    },
+    Claim {
+        id: "corollary-2-separation",
+        place: "Corollary 2, E",
+        statement: "the printed E keeps tokens as far apart as they were",
+        run: "all pairs of vectors with entries -1, 0 and 1 at places 1 and 2, d = 1 to 4",
+        code: ("crates/monolayer/src/printed.rs", "corollary_2_separation"),
+        mutation: "d = 4 alone",
+        find: corollary_2_places,
     },
     Claim {
         id: "corollary-2-memorize",
@@ -162,7 +172,7 @@ fn corollary_2(context: &Context) -> Result<Finding> {
     let printed: Vec<f64> = [1.0, 2.0].iter().flat_map(|k| [1.0 + 2.0 * k * r_max, -1.0 + 2.0 * k * r_max]).collect();
     let distance = separation(1, &printed).epsilon;
     let mut smallest = f64::INFINITY;
-    let vocabularies = context.effort(50, 500);
+    let vocabularies = context.effort(100, 1000);
     for seed in 0..vocabularies as u64 {
         let (d, words) = (1 + seed as usize % 4, 10);
         let tokens = vectors(&mut rng(seed), words, d);
@@ -186,10 +196,30 @@ fn corollary_2_radius(context: &Context) -> Result<Finding> {
     let largest = |d: usize| separation(d, &vec![2.0 * n * r_max; d]).r_max;
     let dimensions = context.mutate(1..=8_usize, 1..=1);
     let norm = dimensions.map(largest).fold(0.0, f64::max);
+    let example = smallest_outside().map_or(String::new(), |found| {
+        format!(
+            "d = {}, n = {}: a token of norm {:.3} with {:.3} claimed",
+            found.token.len(),
+            found.n,
+            found.norm,
+            found.claimed
+        )
+    });
     Ok(Finding::printed(norm <= (2.0 * n + 1.0) * r_max)
         .number("largest norm of a column for n = 2", norm)
         .number("claimed radius", (2.0 * n + 1.0) * r_max)
-        .counterexample("d = 4, n = 2: a column of norm 8 r_max against 5 r_max"))
+        .counterexample(example))
+}
+
+fn corollary_2_places(context: &Context) -> Result<Finding> {
+    let share = |d: usize| corollary_2_separation(d).map_or(1.0, |found| found.distance / found.epsilon);
+    let smallest = context.mutate(1..=4, 4..=4).map(share).fold(f64::INFINITY, f64::min);
+    Ok(Finding::printed(smallest >= 1.0)
+        .number("distance over epsilon, d = 1", share(1))
+        .number("d = 2", share(2))
+        .number("d = 3", share(3))
+        .number("d = 4", share(4))
+        .counterexample("d = 1: 1 at place 1 and -1 at place 2"))
 }
 
 fn corollary_2_memorize(context: &Context) -> Result<Finding> {

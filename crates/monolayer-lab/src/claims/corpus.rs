@@ -102,7 +102,7 @@ fn train(context: &Context) -> Result<Finding> {
     let data = if context.data.tokens() <= FEW || context.full {
         &context.data
     } else {
-        embedded = Context::new(None, false)?.data;
+        embedded = crate::example::dataset()?;
         &embedded
     };
     let (ids, labels) = (data.token_ids(), labels(data)?);

@@ -32,7 +32,7 @@ pub const CLAIMS: &[Claim] = &[
 fn definition_1(context: &Context) -> Result<Finding> {
     let (d, size) = (5, 60);
     let (mut checked, mut violated, mut slack) = (0, 0, 0.0_f64);
-    for seed in 0..context.effort(20, 200) as u64 {
+    for seed in 0..context.effort(100, 1000) as u64 {
         let points = vectors(&mut rng(seed), size, d);
         let rows: Vec<&[f64]> = points.chunks_exact(d).collect();
         let length = |x: &[Interval]| x.iter().fold(Interval::point(0.0), |sum, x| sum + x.square()).sqrt();

@@ -163,7 +163,7 @@ fn lemma_1(context: &Context) -> Result<Finding> {
     let permuted = difference(&[0.0, 5.0], &[5.0, 0.0], 192)?;
     let rng = &mut rng(1);
     let mut tally = Tally::new();
-    let mut pairs: Vec<_> = (0..context.effort(300, 5000)).map(|_| two_sets(rng)).collect();
+    let mut pairs: Vec<_> = (0..context.effort(2000, 20_000)).map(|_| two_sets(rng)).collect();
     // Where the first difference is as far from the top as can be.
     pairs.push((vec![20.0, -15.0], vec![20.0, -20.0]));
     for (a, b) in &pairs {
@@ -195,7 +195,7 @@ fn lemma_1_lengths(context: &Context) -> Result<Finding> {
 }
 
 fn lemma_2(context: &Context) -> Result<Finding> {
-    let (size, runs) = (60, context.effort(20, 200));
+    let (size, runs) = (60, context.effort(100, 1000));
     let (mut tries, mut smallest) = (0, f64::INFINITY);
     for seed in 0..runs as u64 {
         let d = 1 + seed as usize % 6;
@@ -222,7 +222,7 @@ fn lemma_2(context: &Context) -> Result<Finding> {
 }
 
 fn lemma_3(context: &Context) -> Result<Finding> {
-    let (size, d, runs) = (12, 3, context.effort(20, 200));
+    let (size, d, runs) = (12, 3, context.effort(100, 1000));
     let delta = gap(10);
     let wrong = f64::from(size as u32 + 1).powi(-3);
     let mut smallest = f64::INFINITY;
@@ -247,7 +247,7 @@ fn far_below(context: &Context, rng: &mut ChaCha8Rng, distance: f64) -> Vec<f64>
 
 fn lemma_4(context: &Context) -> Result<Finding> {
     let rng = &mut rng(4);
-    let points = context.effort(300, 5000);
+    let points = context.effort(2000, 20_000);
     let mut held = 0;
     for _ in 0..points {
         let a = far_below(context, rng, 1.0);
@@ -260,7 +260,7 @@ fn lemma_4(context: &Context) -> Result<Finding> {
 
 fn lemma_5(context: &Context) -> Result<Finding> {
     let rng = &mut rng(5);
-    let points = context.effort(300, 5000);
+    let points = context.effort(2000, 20_000);
     let mut held = 0;
     for _ in 0..points {
         let a = far_below(context, rng, 3.0);
@@ -277,7 +277,7 @@ fn lemma_5(context: &Context) -> Result<Finding> {
 fn lemma_6(context: &Context) -> Result<Finding> {
     let rng = &mut rng(6);
     let (mut tried, mut held) = (0, 0);
-    for _ in 0..context.effort(100, 2000) {
+    for _ in 0..context.effort(500, 5000) {
         let n = rng.random_range(3..8);
         let a = ladder(rng, 0.0, context.mutate(gap(n), 0.1), n);
         for k in 1..n - 1 {
@@ -296,7 +296,7 @@ fn lemma_6(context: &Context) -> Result<Finding> {
 fn lemma_7(context: &Context) -> Result<Finding> {
     let rng = &mut rng(7);
     let mut tally = Tally::new();
-    for _ in 0..context.effort(300, 5000) {
+    for _ in 0..context.effort(2000, 20_000) {
         let (a, b) = two_sets(rng);
         let mut statement = lemmas::lemma_7(&a, &b)?;
         if context.mutated {
@@ -317,7 +317,7 @@ fn lemma_s(context: &Context) -> Result<Finding> {
         tally.add(&statement);
         Ok(())
     };
-    for _ in 0..context.effort(300, 5000) {
+    for _ in 0..context.effort(2000, 20_000) {
         let delta = [1.5, 2.0, 3.0][rng.random_range(0..3)];
         let rungs = rng.random_range(2..12);
         let numbers = ladder(rng, 0.0, delta, rungs);
@@ -340,7 +340,7 @@ fn lemma_m(context: &Context) -> Result<Finding> {
     let factor = ball(context.mutate(1.0, 2.0));
     let mut tally = Tally::new();
     let mut multisets: Vec<[Vec<f64>; 2]> = Vec::new();
-    for _ in 0..context.effort(300, 5000) {
+    for _ in 0..context.effort(2000, 20_000) {
         let rungs = rng.random_range(2..6);
         let counts: Vec<[usize; 2]> = (0..rungs).map(|_| [rng.random_range(0..4), rng.random_range(0..4)]).collect();
         let size = |side: usize| counts.iter().map(|c| c[side]).sum::<usize>();

@@ -78,7 +78,7 @@ fn theorem_1(context: &Context) -> Result<Finding> {
         contexts += out.rows;
         different.extend(out.iter_rows().map(<[RBig]>::to_vec));
     }
-    let layers = context.effort(300, 2000);
+    let layers = context.effort(1000, 10_000);
     let second: &[i64] = context.mutate(&[1, 3, 4, 6], &[1, 3, 5, 6]);
     let blind = blind(layers, [&[1, 2, 5, 6], second], &[0, 3]);
     Ok(Finding::repaired(different.len() < contexts, blind == layers)
@@ -105,7 +105,7 @@ fn theorem_1_proof(context: &Context) -> Result<Finding> {
 }
 
 fn zero_token(context: &Context) -> Result<Finding> {
-    let layers = context.effort(300, 2000);
+    let layers = context.effort(1000, 10_000);
     let second: &[i64] = context.mutate(&[0, 2, 3], &[0, 2, 4]);
     let blind = blind(layers, [&[0, 1, 4], second], &[0]);
     Ok(Finding::printed(blind == layers).count("random layers", layers).count("that cannot tell the pair apart", blind))

@@ -1,9 +1,7 @@
 //! Theorem 2 and its constants.
 
-use dashu_ratio::RBig;
 use monolayer::arithmetic::{Interval, Number as _};
 use monolayer::attention::Mask;
-use monolayer::coincidence;
 use monolayer::context_map::View;
 use monolayer::embedding::Embedding;
 use monolayer::exact::map_attention;
@@ -20,15 +18,6 @@ use super::support::{dataset, rng, vectors};
 use super::{Claim, Context, Finding};
 
 pub const CLAIMS: &[Claim] = &[
-    Claim {
-        id: "theorem-2",
-        place: "Theorem 2",
-        statement: "one softmax layer of rank 1 is an (r, delta)-contextual mapping (repaired: r_min > 0)",
-        run: "a zero token; all pairs of four vectors with the paper's weights, gaps against delta of (8), in big floats",
-        code: ("crates/monolayer/src/memorize/paper.rs", "memorize_paper"),
-        mutation: "a tenth of the exponent in (8)",
-        find: theorem_2,
-    },
     Claim {
         id: "theorem-2-one-token",
         place: "Theorem 2, n = 1",
@@ -80,20 +69,6 @@ pub fn toy() -> Result<Dataset> {
 /// The paper's weights for it.
 fn paper_weights(data: &Dataset) -> Result<PaperMemo> {
     memorize_paper(data, &Embedding::Sign(8), 0, 1 << 15)
-}
-
-fn theorem_2(context: &Context) -> Result<Finding> {
-    // For a query of 0, ids are equal exactly if the means of the projected tokens are; d = 1 and v = 1.
-    let key = |tokens: [i64; 3]| coincidence::key(&RBig::ZERO, &tokens.map(RBig::from));
-    let zero_token_blind = key([0, 1, 4]) == key([0, 2, 3]);
-    let memo = paper_weights(&toy()?)?;
-    let log2_delta = memo.log2_delta * context.mutate(1.0, 0.1);
-    Ok(Finding::repaired(!zero_token_blind && memo.log2_gap > log2_delta, memo.log2_gap > log2_delta)
-        .count("ids", memo.distinct)
-        .number("log2 of the smallest gap", memo.log2_gap)
-        .number("log2 of delta (8)", log2_delta)
-        .count("bits", memo.bits)
-        .counterexample("a zero token has the same id in {0, 1, 4} and {0, 2, 3}, whatever the weights"))
 }
 
 fn one_token(context: &Context) -> Result<Finding> {

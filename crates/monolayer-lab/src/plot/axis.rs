@@ -96,10 +96,20 @@ impl Scale {
         if !self.log {
             return round_values(self.low, self.high, count).into_iter().map(|v| (v, number(v))).collect();
         }
-        if self.high - self.low < 1.2 {
-            // Less than a decade or so: values, not powers.
+        if self.high - self.low < 1.0 {
+            // Less than a decade: values, not powers.
             let (low, high) = (10_f64.powf(self.low), 10_f64.powf(self.high));
             return round_values(low, high, count).into_iter().filter(|&v| v > 0.0).map(|v| (v, number(v))).collect();
+        }
+        if self.high - self.low < 3.0 {
+            // A few decades: halves between the powers.
+            let decades = self.low.floor() as i32..=self.high.floor() as i32;
+            let values = decades.flat_map(|e| [1.0, 2.0, 5.0].map(|m| m * 10_f64.powi(e)));
+            let inside = |v: &f64| (self.low..=self.high).contains(&v.log10());
+            let all: Vec<f64> = values.filter(inside).collect();
+            let few = all.iter().copied().filter(|v| v.log10().fract() == 0.0).collect();
+            let chosen: Vec<f64> = if all.len() <= count + 2 { all } else { few };
+            return chosen.into_iter().map(|v| (v, number(v))).collect();
         }
         let step = ((self.high - self.low) / count as f64).ceil().max(1.0);
         let first = (self.low / step).ceil() as i64;
@@ -109,7 +119,7 @@ impl Scale {
 }
 
 /// About `count` multiples of 1, 2 or 5 times a power of ten.
-fn round_values(low: f64, high: f64, count: usize) -> Vec<f64> {
+pub(crate) fn round_values(low: f64, high: f64, count: usize) -> Vec<f64> {
     let rough = (high - low) / count as f64;
     let decade = 10_f64.powf(rough.log10().floor());
     let step = [1.0, 2.0, 5.0, 10.0].map(|m| m * decade).into_iter().find(|&s| s >= rough * 0.999).unwrap_or(decade);
@@ -118,10 +128,11 @@ fn round_values(low: f64, high: f64, count: usize) -> Vec<f64> {
     (first..=last).map(|i| format!("{:.12e}", i as f64 * step).parse().unwrap_or(0.0)).collect()
 }
 
-/// A power of ten; 1 to 1000 as they are.
+/// A power of ten; 0.001 to 1000 as they are.
 fn power(exponent: i32) -> String {
     match exponent {
         0..=3 => 10_i32.pow(exponent as u32).to_string(),
+        -3..0 => format!("{:.*}", -exponent as usize, 10_f64.powi(exponent)),
         _ => format!("10{}", superscript(exponent)),
     }
 }

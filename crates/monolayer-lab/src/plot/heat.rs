@@ -11,7 +11,8 @@ use super::{Figure, Heat};
 pub(super) fn draw(scene: &mut Scene, figure: &Figure, heat: &Heat, top: f64) {
     let values = || heat.values.iter().flatten().flatten().copied();
     let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
-    let shade = |value: f64| if high > low { ((value - low) / (high - low) * 255.0) as u8 } else { 128 };
+    let [low, high] = heat.range.unwrap_or([low, high]);
+    let shade = |value: f64| if high > low { ((value - low) / (high - low) * 255.0).round() as u8 } else { 128 };
     let top = bar(scene, heat, [low, high], top + 6.0) + 6.0 + LABEL;
     scene.text(MARGIN, top, LABEL, Anchor::Start, Ink::Muted, figure.y.text());
     let names: Vec<String> = heat.y.iter().map(|&y| number(y)).collect();

@@ -82,10 +82,11 @@ fn write_shape(out: &mut String, shape: &Shape) -> std::fmt::Result {
 
 /// Colors as a style, because variables work only there; the plain attributes are for programs without variables.
 fn paint(parts: &[(&str, Ink)]) -> String {
-    let plain: String = parts.iter().map(|(property, ink)| format!("{property}=\"{}\" ", ink.css(false))).collect();
-    let variable = |(property, ink): &(&str, Ink)| Some(format!("{property}:var({});", ink.variable()?));
-    let style: String = parts.iter().filter_map(variable).collect();
-    if style.is_empty() { plain.trim_end().to_owned() } else { format!("{plain}style=\"{style}\"") }
+    let plain = |(property, ink): &(&str, Ink)| format!("{property}=\"{}\"", ink.css(false));
+    let plain = parts.iter().map(plain).collect::<Vec<_>>().join(" ");
+    let variable = |(property, ink): &(&str, Ink)| Some(format!("{property}:var({})", ink.variable()?));
+    let style = parts.iter().filter_map(variable).collect::<Vec<_>>().join(";");
+    if style.is_empty() { plain } else { format!("{plain} style=\"{style}\"") }
 }
 
 fn fill(ink: Ink) -> String {
@@ -139,6 +140,7 @@ mod tests {
             name: "share (tokens)".to_owned(),
             x: vec![1.0, 2.0],
             y: vec![4.0, 8.0],
+            range: None,
             values: vec![vec![Some(0.25), None], vec![Some(0.5), Some(1.0)]],
         };
         let figure = Figure::new("h", "Heat", Axis::linear("N", "sequences"), Axis::linear("n", "tokens")).heat(heat);

@@ -12,9 +12,10 @@ class Curve {
     const mean = keys.reduce((a, b) => a + b, 0) / keys.length;
     const deviation = Math.sqrt(keys.reduce((a, b) => a + (b - mean) ** 2, 0) / keys.length) || 1;
     this.reach = Math.max(1.5 * Math.abs(y), 2.5 / deviation);
-    this.panel = { top: 26, bottom: 226 };
+    this.panel = { top: 30, bottom: 230 };
     this.nodes = [];
     this.text(4, 14, "query y", "start", "name");
+    this.drawKey();
     this.drawCurve();
     const line = this.drawWords();
     const bottom = this.drawContexts(line);
@@ -49,14 +50,40 @@ class Curve {
     const steps = 160;
     const points = Array.from({ length: steps + 1 }, (_, k) => {
       const y = this.reach * (2 * k / steps - 1);
-      return `${this.x(Model.mix(keys, values, y).id).toFixed(1)},${this.y(y).toFixed(1)}`;
-    });
-    this.add("polyline", { points: points.join(" "), class: name, style });
+      return [Model.mix(keys, values, y).id, y];
+    }).filter(([id]) => id >= this.low && id <= this.high);
+    const text = points.map(([id, y]) => `${this.x(id).toFixed(1)},${this.y(y).toFixed(1)}`).join(" ");
+    this.add("polyline", { points: text, class: name, style });
+  }
+
+  // Text to the right, in as many lines as it takes; the height of the last.
+  note(y, text) {
+    const most = Math.floor((this.right - 8) / 6.6), lines = [""];
+    for (const word of text.split(" ")) {
+      if (lines.at(-1).length + word.length > most) lines.push("");
+      lines.push(`${lines.pop()} ${word}`.trim());
+    }
+    lines.forEach((line, k) => this.text(this.right, y + 16 * k, line, "end", "name"));
+    return y + 16 * (lines.length - 1);
+  }
+
+  // Which line is which.
+  drawKey() {
+    const short = this.width < 460;
+    const entries = [["own", short ? "g(y)" : "g(y) of this sentence", this.tour.color(this.token.label)]];
+    if (this.nearest) entries.push(["other", short ? "nearest other context" : "g(y) of the nearest other context", "var(--muted)"]);
+    let x = this.right;
+    for (const [name, text, color] of entries.reverse()) {
+      this.text(x, 14, text, "end", "tick");
+      x -= 5.9 * text.length + 6;
+      this.line(x - 22, 10, x, 10, name, `stroke:${color}`);
+      x -= 38;
+    }
   }
 
   drawCurve() {
     const { top, bottom } = this.panel, { token, tour } = this;
-    for (const value of ticks(-this.reach, this.reach, 4)) {
+    for (const value of ticks(-this.reach, this.reach, 5)) {
       this.line(this.left, this.y(value), this.right, this.y(value), "grid");
       this.text(this.left - 6, this.y(value) + 4, page.number(value), "end", "tick");
     }
@@ -92,8 +119,8 @@ class Curve {
     const values = ticks(this.low, this.high, 5);
     const foot = at + 34 + 15 * depth;
     for (const value of values) this.text(this.x(value), foot, page.number(value), "middle", "tick");
-    this.text(this.right, foot + 18, "projections of the words, and the id g(y): their weighted mean", "end", "name");
-    return { at, foot: foot + 18 };
+    const end = this.note(foot + 18, "projections of the words (discs: attention weights); their mean is the id g(y)");
+    return { at, foot: end };
   }
 
   // The ids of all contexts of the word.
@@ -106,9 +133,12 @@ class Curve {
     const spread = Math.max(...ids) - Math.min(...ids);
     const low = Math.min(...ids) - 0.08 * spread, high = Math.max(...ids) + 0.08 * spread;
     const x = (id) => this.left + ((id - low) / (high - low)) * (this.right - this.left);
-    const top = line.foot + 12, at = top + 46;
-    this.line(this.x(low), line.at, this.left, top, "funnel");
-    this.line(this.x(high), line.at, this.right, top, "funnel");
+    const top = line.foot + 34, at = top + 40;
+    // The part of the line above that is enlarged here.
+    for (const [from, to] of [[low, this.left], [high, this.right]]) {
+      this.line(this.x(from), line.at - 8, this.x(from), line.at + 8, "funnel");
+      this.line(this.x(from), line.foot + 6, to, top, "funnel");
+    }
     this.line(this.left, at, this.right, at, "axis");
     const used = new Set();
     for (const c of all) {
@@ -127,8 +157,7 @@ class Curve {
       this.text(x(value), at + 24, page.number(value, 7), "middle", "tick");
     }
     const place = tour.model.maxLength === null ? "" : " at this place";
-    this.text(this.right, at + 42, `ids of the contexts of “${tour.words[this.i]}”${place}, with their labels`, "end", "name");
-    return at + 52;
+    return this.note(at + 44, `ids of the contexts of “${tour.words[this.i]}”${place}, with their labels`) + 10;
   }
 
   hover(node, lines) {

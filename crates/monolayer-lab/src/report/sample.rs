@@ -46,9 +46,7 @@ impl Reading {
             return None;
         }
         let attention = model.transformer.layers[0].attention.as_ref()?;
-        let head = &attention.heads[0];
-        let project = |w: &Matrix<R>| Projected::new(w, &known.embedding, model.positions.as_ref());
-        let (q, k, v) = (project(&head.w_q), project(&head.w_k), project(&head.w_v));
+        let [q, k, v] = Projected::of(model)?;
         let mut out = Vec::with_capacity(words.len());
         for range in data.ranges() {
             let sentence = &words[range];
@@ -67,12 +65,19 @@ impl Reading {
 }
 
 /// The inner products of words and places with one row of weights.
-struct Projected {
+pub struct Projected {
     words: Vec<f64>,
     places: Vec<f64>,
 }
 
 impl Projected {
+    /// Queries, keys and values of a model without [`obstacle`].
+    pub fn of<R: Real>(model: &Model<R>) -> Option<[Self; 3]> {
+        let words = &model.words.as_ref()?.embedding;
+        let head = &model.transformer.layers[0].attention.as_ref()?.heads[0];
+        Some([&head.w_q, &head.w_k, &head.w_v].map(|w| Self::new(w, words, model.positions.as_ref())))
+    }
+
     fn new<R: Real>(w: &Matrix<R>, words: &Matrix<R>, places: Option<&Matrix<R>>) -> Self {
         let wide = |row: &[R]| row.iter().map(|x| x.to_f64()).collect::<Vec<f64>>();
         let w = wide(w.row(0));
@@ -80,7 +85,8 @@ impl Projected {
         Self { words: products(words), places: places.map_or_else(Vec::new, products) }
     }
 
-    fn at(&self, sentence: &[u32], place: usize) -> f64 {
+    /// The product at a place of a sentence.
+    pub fn at(&self, sentence: &[u32], place: usize) -> f64 {
         self.words[sentence[place] as usize] + self.places.get(place).copied().unwrap_or(0.0)
     }
 }

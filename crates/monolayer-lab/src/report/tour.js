@@ -58,7 +58,8 @@ class Tour {
   }
 
   color(label) {
-    return `var(--s${label % 7})`;
+    // What most tokens are stays in the background.
+    return this.model.labels[label] === "O" ? "var(--muted)" : `var(--s${label % 7})`;
   }
 
   // The other contexts of a word in the data, by id.
@@ -111,8 +112,8 @@ class Tour {
       if (ratio === null) return [line(`The margin is ${page.number(margin)}; it cannot be lost to rounding.`)];
       return [marginBar(margin, margin / ratio),
         line(`The label leads by ${page.number(margin)}; rounding in ${this.data.dtype}, in any order of summation, moves that by at ` +
-          `most ${page.number(margin / ratio, 2)} (the checker's bound). ${page.number(ratio, 3)} times: ` +
-          (ratio > 1 ? "certain." : "not certain."))];
+          `most ${page.number(margin / ratio, 2)} (the checker's bound): the lead is ${page.number(ratio, 3)} times its error, ` +
+          (ratio > 1 ? "so the label is certain." : "so the label is not certain."))];
     }
     this.single ??= this.model.run(this.words, Math.fround);
     const other = this.single[i];
@@ -155,7 +156,7 @@ class Tour {
 
 // The margin and what may be lost of it, on a logarithmic line.
 function marginBar(margin, error) {
-  const width = 300, left = 8, right = 292;
+  const width = 320, left = 22, right = 298;
   const high = Math.ceil(Math.log10(margin) + 0.3), low = Math.min(Math.floor(Math.log10(Math.max(error, 1e-18))) - 1, high - 2);
   const at = (x) => left + Math.max(0, (Math.log10(x) - low) / (high - low)) * (right - left);
   const svg = page.element("svg", { viewBox: `0 0 ${width} 46`, class: "bar", role: "img",

@@ -90,7 +90,7 @@ impl<'a> Book<'a> {
     fn contexts(&mut self, reading: &Reading, chosen: &[usize], positions: bool) -> BTreeMap<String, Vec<Value>> {
         let data = self.data;
         let key = |t: usize, place: usize| (reading.words[t], if positions { place } else { 0 });
-        let mut found: HashMap<(u32, usize), Vec<(f64, usize, usize)>> = HashMap::new();
+        let mut found: HashMap<(u32, usize), Vec<Place>> = HashMap::new();
         for range in chosen.iter().map(|&i| data.range(i)) {
             range.clone().for_each(|t| {
                 found.entry(key(t, t - range.start)).or_default();
@@ -114,6 +114,9 @@ impl<'a> Book<'a> {
         out
     }
 }
+
+/// An id, and the sentence and place where it is.
+type Place = (f64, usize, usize);
 
 /// A list short enough to show: those that count, their neighbors, and an even choice of the rest.
 fn thinned<T: Copy>(list: Vec<T>, counts: impl Fn(T) -> bool) -> Vec<T> {

@@ -29,8 +29,32 @@ pub(super) fn exp(x: &Ball) -> Ball {
     result.widened(spread)
 }
 
+/// The exponential of the midpoint by MPFR, which rounds correctly; `None` where it would leave MPFR's exponents.
+#[cfg(feature = "rug")]
+fn exp_by_mpfr(x: &Ball) -> Option<Ball> {
+    use rug::integer::Order;
+    let exponent = i32::try_from(x.exponent).ok().filter(|_| x.top() < 28)?;
+    let number = |mantissa: &IBig| {
+        let digits = dashu_base::UnsignedAbs::unsigned_abs(mantissa.clone()).to_le_bytes();
+        let size = rug::Integer::from_digits(&digits, Order::Lsf);
+        if mantissa.is_negative() { -size } else { size }
+    };
+    let precision = u32::try_from(x.precision + 8).ok()?;
+    let exact = u32::try_from(x.mantissa.bit_len().max(8)).ok()?;
+    let midpoint = rug::Float::with_val(exact, number(&x.mantissa)) << exponent;
+    let (mantissa, exponent) = rug::Float::with_val(precision, midpoint.exp_ref()).to_integer_exp()?;
+    let mantissa = IBig::from(UBig::from_le_bytes(&mantissa.to_digits::<u8>(Order::Lsf)));
+    // Off by at most a unit of the last of `precision` bits.
+    let top = mantissa.bit_len() as i64 + i64::from(exponent);
+    Some(Ball::rounded(mantissa, exponent.into(), Magnitude::power_of_two(top - i64::from(precision)), x.precision))
+}
+
 /// The exponential of the midpoint: with `m = k ln 2 + r` and `0 <= r < ln 2`, it is `2^k (e^(r / 2^h))^(2^h)`.
 fn exp_of_midpoint(x: &Ball) -> Ball {
+    #[cfg(feature = "rug")]
+    if let Some(result) = exp_by_mpfr(x) {
+        return result;
+    }
     // Squarings against terms of the series: the cube root balances them.
     let halvings = 4 + (1.5 * (x.precision as f64).cbrt()) as usize;
     let bits = x.precision + halvings + 26;

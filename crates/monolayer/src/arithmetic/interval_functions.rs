@@ -126,13 +126,21 @@ impl Interval {
         Self::new(end(self.lo()).lo(), end(self.hi()).hi())
     }
 
-    /// The power with a real exponent, for members > 0; the whole line otherwise.
+    /// The power with a real exponent, with 0^0 = 1, for members >= 0; the whole line where it may be undefined.
     #[must_use]
     pub fn powf(self, exponent: Self) -> Self {
-        if self.lo() <= 0.0 {
+        if self.lo() < 0.0 || self.lo() == 0.0 && exponent.lo() < 0.0 {
             return Self::WHOLE;
         }
-        (exponent * self.ln()).exp()
+        // Monotone in the base and in the exponent, each for a fixed other one: the extremes are at the corners.
+        let power = |x: f64, y: f64| match (x, y) {
+            (1.0, _) | (_, 0.0) => Self::point(1.0),
+            (0.0, _) => Self::point(0.0),
+            _ => around(core_math::pow(x, y)),
+        };
+        let (low, high) = (exponent.lo(), exponent.hi());
+        let ends = |x: f64| power(x, low).hull(power(x, high));
+        ends(self.lo()).hull(ends(self.hi())).clamp(0.0, f64::INFINITY)
     }
 
     /// The smaller of two.

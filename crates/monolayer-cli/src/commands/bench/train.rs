@@ -68,7 +68,9 @@ pub fn run(args: &Args) -> Result<Outcome> {
         let at_peak = data.tokens() as f64 * bound::operations(&architecture) / (peak * 1e9);
         let peer =
             args.python.as_ref().map(|python| peer::fastest(python, &file, layers, args.epochs, args.peer_steps));
-        let peer = peer.transpose()?;
+        let mut peer = peer.transpose()?;
+        // The peer's epochs may end early; its rate is that of whole ones.
+        peer.iter_mut().for_each(|peer| peer.seconds_per_epoch = data.tokens() as f64 / peer.tokens_per_second);
         let ratio = peer.as_ref().map(|peer| rate / peer.tokens_per_second);
         let mut row = vec![
             layers.to_string(),

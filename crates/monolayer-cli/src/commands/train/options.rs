@@ -83,7 +83,7 @@ pub struct Overrides {
     /// How entities are written as labels [default: as-is]
     #[arg(long, value_name = "SCHEME", value_parser = ["as-is", "iob1", "iob2"])]
     labels: Option<String>,
-    /// The probability that a word seen once becomes <unk> for an epoch [default: 0]
+    /// The probability that a word seen once becomes the unknown word for an epoch [default: 0]
     #[arg(long, value_name = "P")]
     word_dropout: Option<f64>,
     /// A dataset to evaluate on: accuracy, and F1 where labels are entities [default: none]

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use monolayer::Dataset;
 use monolayer_train::ceilings::Ceilings;
 use monolayer_train::metrics::Dev;
-use monolayer_train::run::{End, Report};
+use monolayer_train::run::{End, Job, Report};
+use monolayer_train::source::Source;
 use serde_json::json;
 
 use super::super::Outcome;
@@ -13,8 +13,11 @@ use super::shown;
 use crate::output::{count, table};
 
 /// Exit code 0 if all epochs are done, 1 if not.
-pub fn outcome(source: &str, data: &Dataset, out: &Path, report: &Report) -> Outcome {
-    let ceilings = Ceilings::of(data);
+pub fn outcome(job: &Job, source: &str, report: &Report) -> Outcome {
+    let ceilings = match job.source {
+        Source::Data(data) => Ceilings::of(data),
+        Source::Function(_) => None,
+    };
     let (progress, last) = (&report.progress, report.progress.history.last());
     let (end, error) = match &report.end {
         End::Done => ("done", None),
@@ -33,26 +36,26 @@ pub fn outcome(source: &str, data: &Dataset, out: &Path, report: &Report) -> Out
         "dev": last.and_then(|m| m.dev.as_ref()),
         "dev_unknown_words": report.unknown[0],
         "dev_unknown_labels": report.unknown[1],
-        "tokens": data.tokens(),
-        "sequences": data.sequences(),
+        "tokens": job.source.tokens(),
+        "sequences": job.source.sequences(),
         "parameters": report.parameters,
         "tokens_per_second": progress.tokens_per_second,
         "seconds": progress.seconds.training + progress.seconds.evaluation,
         "seconds_by_part": progress.seconds,
         "options": progress.options,
-        "model": report.model.then(|| shown(out)),
+        "model": report.model.then(|| shown(job.out)),
     });
-    Outcome::decided(json, text(source, data, out, report, ceilings), report.end == End::Done)
+    Outcome::decided(json, text(job, source, report, ceilings), report.end == End::Done)
 }
 
-fn text(source: &str, data: &Dataset, out: &Path, report: &Report, ceilings: Option<Ceilings>) -> String {
+fn text(job: &Job, source: &str, report: &Report, ceilings: Option<Ceilings>) -> String {
     let progress = &report.progress;
     let row = |name: &str, value: String, note: &str| vec![name.to_owned(), value, note.to_owned()];
     let mut rows = Vec::new();
     if let Some(last) = progress.history.last() {
         let positions = progress.options.positions;
         if let Some(accuracy) = last.train_accuracy {
-            let note = format!("of {} training tokens, after epoch {}", count(data.tokens()), last.epoch);
+            let note = format!("of {} training tokens, after epoch {}", count(job.source.tokens()), last.epoch);
             rows.push(row("right", format!("{accuracy:.5}"), &note));
         }
         if let Some(ceilings) = ceilings {
@@ -89,7 +92,7 @@ fn text(source: &str, data: &Dataset, out: &Path, report: &Report, ceilings: Opt
         seconds.evaluation,
     );
     rows.push(row("seconds", format!("{:.1}", seconds.training + seconds.evaluation), &note));
-    table(&rows, &[2]) + &end_text(source, out, report)
+    table(&rows, &[2]) + &end_text(source, job.out, report)
 }
 
 fn dev_rows(dev: &Dev, unknown: [usize; 2]) -> Vec<Vec<String>> {

@@ -1,0 +1,326 @@
+//! `monolayer approximate`: a function into the weights of one rank-1 layer.
+
+mod figure;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::Result;
+use clap::ValueEnum;
+use monolayer::approximate::{Approximation, Approximator, Needed, Reached, Tried, parts};
+use monolayer::arithmetic::Interval;
+use monolayer::distance::{Measured, distance};
+use monolayer::expression::{Domain, Expression, Program, zoo};
+use monolayer::function::Function;
+use monolayer::{Error, model_file};
+use serde_json::{Value, json};
+
+use super::{Outcome, Shared};
+use crate::output::{Progress, count, table};
+
+/// Compile a function into a quantizer, one rank-1 attention layer and one feed-forward block, with a certified bound on d_p
+///
+/// The function is given by one expression per output coordinate, separated by semicolons: x1 to xd are the token's
+/// coordinates; sum, mean, min, max and var with one argument run over all tokens, and inside them own1 to ownd are the output
+/// token's; place is the token's place from 1. It works on the unit cube of d x n numbers; outside, the model returns 0.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Example: monolayer approximate --function 'x1*mean(x1)' --dim 1 --length 2 --epsilon 0.1 --out model"
+)]
+pub struct Args {
+    /// One expression per output coordinate, separated by semicolons; or the name of a known function, see --list
+    #[arg(long, value_name = "EXPR", required_unless_present = "list", allow_hyphen_values = true)]
+    function: Option<String>,
+    /// Coordinates of a token: d
+    #[arg(long, value_name = "D", required_unless_present = "list")]
+    dim: Option<usize>,
+    /// Tokens of a sequence: n
+    #[arg(long, value_name = "N", required_unless_present = "list")]
+    length: Option<usize>,
+    /// The model directory to write
+    #[arg(long, value_name = "DIR", required_unless_present = "list")]
+    out: Option<PathBuf>,
+    /// Parts of each coordinate
+    #[arg(long, value_name = "G", conflicts_with = "epsilon", required_unless_present_any = ["epsilon", "list"])]
+    grid: Option<usize>,
+    /// The bound on d_p to meet, with the smallest grid that does
+    #[arg(long, value_name = "E")]
+    epsilon: Option<f64>,
+    /// Equal parts for --epsilon, too, instead of parts adapted to the function
+    #[arg(long)]
+    uniform: bool,
+    /// The exponent p of d_p
+    #[arg(long, default_value_t = 2.0)]
+    p: f64,
+    /// Vectors for places: auto where the function uses places, none
+    #[arg(long, value_enum, default_value = "auto")]
+    positions: PositionsArg,
+    /// The seed of the search for codes and of the measured distance
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// How many codes to try, where there is a search (several coordinates and three tokens or more)
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    candidates: usize,
+    /// Evaluations of the function in a cell, at most: more make the bound sharper
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    effort: usize,
+    /// The most ids to make
+    #[arg(long, value_name = "N", default_value_t = 4_000_000)]
+    most_ids: u64,
+    /// Sequences that d_p is measured with (default: as many as take seconds)
+    #[arg(long, value_name = "N")]
+    points: Option<usize>,
+    /// List the known functions
+    #[arg(long)]
+    list: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PositionsArg {
+    /// Where the function uses places
+    Auto,
+    /// Refuse functions that use places
+    None,
+}
+
+/// Boxes that the search for a point where the function is undefined looks at.
+const DOMAIN_BUDGET: usize = 100_000;
+/// Additions and multiplications that measuring may take.
+const MEASURING: f64 = 2e10;
+
+pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
+    let start = Instant::now();
+    let (Some(function), Some(dim), Some(length), Some(out)) = (&args.function, args.dim, args.length, &args.out)
+    else {
+        return Ok(list());
+    };
+    let expression = Expression::parse(function, dim)?;
+    if expression.uses_places() && args.positions == PositionsArg::None {
+        return Err(Error::request("the function uses places, and --positions is none", "use --positions auto").into());
+    }
+    let program = expression.at_length(length)?;
+    if let Some(outcome) = undefined(&program)? {
+        return Ok(outcome);
+    }
+    let approximator = Approximator {
+        p: args.p,
+        seed: args.seed,
+        candidates: args.candidates,
+        effort: args.effort,
+        most_ids: args.most_ids,
+    };
+    let approximation = match (args.grid, args.epsilon) {
+        (Some(grid), _) => {
+            let progress = Progress::new(shared, "codes", args.candidates);
+            approximator.compile(&program, grid, &|tried| progress.add(tried))?
+        }
+        (None, epsilon) => {
+            let (epsilon, tell) = (epsilon.unwrap_or_default(), |tried: &Tried| said(shared, tried));
+            let reached = if args.uniform {
+                approximator.reach_uniform(&program, epsilon, &tell)?
+            } else {
+                approximator.reach(&program, epsilon, &tell)?
+            };
+            match reached {
+                Reached::Met(approximation) => *approximation,
+                Reached::Short { tried, needed } => return Err(short(args, &tried, needed.as_ref()).into()),
+            }
+        }
+    };
+    let measured = measure(args, &program, &approximation);
+    let text = expression.text();
+    let picture = figure::draw(&program, &approximation, text);
+    let written = |dir: &std::path::Path| {
+        let path = dir.join("figure.svg");
+        std::fs::write(&path, &picture).map_err(|e| Error::io(path, e))
+    };
+    approximation.save(out, args.p, text, written)?;
+    let holds = approximation.floats || args.epsilon.is_none();
+    let seconds = start.elapsed().as_secs_f64();
+    let facts = Facts { args, text, approximation: &approximation, measured, seconds };
+    Ok(Outcome::decided(facts.json(), facts.text(out), holds))
+}
+
+fn list() -> Outcome {
+    let rows: Vec<Vec<String>> =
+        zoo::ZOO.iter().map(|f| [f.name, f.what, &f.text(1)].map(str::to_owned).to_vec()).collect();
+    let named = zoo::ZOO.iter().map(|f| json!({ "name": f.name, "what": f.what, "function": f.text(1) }));
+    Outcome::done(json!({ "functions": named.collect::<Vec<_>>() }), table(&rows, &[1, 2]))
+}
+
+/// A function that is not defined on the whole cube is bad input, with a point that shows it; one of which that could not
+/// be decided is undecided.
+fn undefined(program: &Program) -> Result<Option<Outcome>> {
+    let tokens = |entries: &[String]| -> String {
+        let tokens: Vec<String> = entries.chunks(program.dim()).map(|t| format!("({})", t.join(", "))).collect();
+        tokens.join(", ")
+    };
+    match program.domain(DOMAIN_BUDGET) {
+        Domain::Defined(_) => Ok(None),
+        Domain::Undefined { witness, what } => {
+            let place = tokens(&witness.iter().map(ToString::to_string).collect::<Vec<_>>());
+            Err(Error::request(
+                format!("the function is not defined on the whole cube: {what}, for the tokens {place}"),
+                "change it there, for example with max or abs",
+            )
+            .into())
+        }
+        Domain::Undecided { place, what } => {
+            let range = |x: &Interval| format!("{:.6}..{:.6}", x.lo(), x.hi());
+            let place = tokens(&place.iter().map(range).collect::<Vec<_>>());
+            let error =
+                format!("it could not be decided whether the function is defined: {what}, near the tokens {place}");
+            let text = format!("{error}\n");
+            Ok(Some(Outcome { json: json!({ "error": error, "where": place }), text, code: 1 }))
+        }
+    }
+}
+
+fn said(shared: &Shared, tried: &Tried) {
+    if !shared.quiet {
+        eprintln!("grid {}: {} ids, bound {:.4}", by(&tried.grid), count(tried.ids as usize), tried.bound);
+    }
+}
+
+/// The parts of all coordinates: 8, or 4 x 3.
+fn by<T: ToString + PartialEq>(parts: &[T]) -> String {
+    let all: Vec<String> = parts.iter().map(ToString::to_string).collect();
+    if parts.iter().all(|p| *p == parts[0]) { all[0].clone() } else { all.join(" x ") }
+}
+
+/// What it would take.
+fn short(args: &Args, tried: &[Tried], needed: Option<&Needed>) -> Error {
+    let epsilon = args.epsilon.unwrap_or_default();
+    let best = tried.iter().min_by(|a, b| a.bound.total_cmp(&b.bound));
+    let best = best.map_or("nothing fits".to_owned(), |best| {
+        format!("{:.4} is with {} ids", best.bound, count(best.ids as usize))
+    });
+    let needed = match needed {
+        None => "and it does not fall".to_owned(),
+        Some(Needed { grid, ids: None }) => format!("it would take a grid of about {}, more than 2^63 ids", by(grid)),
+        Some(Needed { grid, ids: Some(ids) }) => format!(
+            "it would take a grid of about {}: {} ids, about {} hidden units",
+            by(grid),
+            count(*ids as usize),
+            count(2 * *ids as usize + 1)
+        ),
+    };
+    Error::request(
+        format!(
+            "d_{} <= {epsilon} is not met with {} ids or fewer: {best}, {needed}",
+            args.p,
+            count(args.most_ids as usize)
+        ),
+        "use a larger --epsilon, or more --most-ids",
+    )
+}
+
+/// d_p by quasi-Monte-Carlo, with the weights as they are.
+fn measure(args: &Args, program: &Program, approximation: &Approximation) -> Measured {
+    let (n, d) = (program.length(), program.dim());
+    let cost = (n * approximation.units().1 * 4 * d) as f64;
+    let points = args.points.unwrap_or((MEASURING / cost).clamp(512.0, 131_072.0) as usize / 16 * 16);
+    distance(&|x, y| program.values(x, y), &|x, y| approximation.evaluate(x, y), n * d, args.p, points, args.seed)
+}
+
+/// What there is to say.
+struct Facts<'a> {
+    args: &'a Args,
+    text: &'a str,
+    approximation: &'a Approximation,
+    measured: Measured,
+    seconds: f64,
+}
+
+impl Facts<'_> {
+    /// Parameters stored, and how many of them are not 0.
+    fn parameters(&self) -> (usize, usize) {
+        let tensors = model_file::tensors(&self.approximation.model);
+        let nonzero = |t: &(String, Vec<usize>, Vec<f64>)| t.2.iter().filter(|&&x| x != 0.0).count();
+        (tensors.iter().map(|t| t.2.len()).sum(), tensors.iter().map(nonzero).sum())
+    }
+
+    /// Hidden units and parameters of the construction with a ramp between any two ids: `d (2 D + 3)` and `2 M + 2 d` units.
+    fn plain(&self) -> (usize, usize) {
+        let parts = parts(&self.approximation.grid);
+        let (d, all) = (parts.len(), parts.iter().sum::<usize>());
+        let places = if self.approximation.cells.symmetric { 1 } else { self.approximation.cells.length };
+        let (quantizer, hidden) = (2 * all * places + 3 * d, 2 * self.approximation.order.len() + 2 * d);
+        (hidden, (quantizer + hidden) * (2 * d + 1) + 2 * d + 4 * d)
+    }
+
+    fn bound(&self) -> f64 {
+        let bound = &self.approximation.bound;
+        if self.approximation.floats { bound.inside } else { bound.real }
+    }
+
+    fn json(&self) -> Value {
+        let a = self.approximation;
+        let (parameters, nonzero) = self.parameters();
+        let (plain_hidden, plain_parameters) = self.plain();
+        let everywhere = Some(a.bound.everywhere).filter(|x| x.is_finite());
+        json!({
+            "function": self.text,
+            "grid": parts(&a.grid).into_iter().max(),
+            "parts": parts(&a.grid),
+            "edges": a.grid.edges,
+            "ramp": a.ramp,
+            "ids": a.order.len(),
+            "hidden": a.units().1,
+            "quantizer_hidden": a.units().0,
+            "parameters": parameters,
+            "nonzero": nonzero,
+            "plain": { "ids": a.order.len(), "hidden": plain_hidden, "parameters": plain_parameters },
+            "p": self.args.p,
+            "bound": self.bound(),
+            "arithmetic": if a.floats { "f64" } else { "real" },
+            "bound_parts": { "cells": a.bound.cells, "ramps": a.bound.ramps, "rounding": a.bound.rounding },
+            "bound_everywhere": everywhere,
+            "measured": self.measured.distance,
+            "measured_error": self.measured.error,
+            "points": self.measured.points,
+            "id_margin": a.margin,
+            "epsilon": self.args.epsilon,
+            "seconds": self.seconds,
+        })
+    }
+
+    fn text(&self, out: &std::path::Path) -> String {
+        let a = self.approximation;
+        let row = |name: &str, value: String, note: String| vec![name.to_owned(), value, note];
+        let (plain_hidden, plain_parameters) = self.plain();
+        let (bound, of) = (self.bound(), &a.bound);
+        let arithmetic =
+            if a.floats { "in f64, any order of summation" } else { "in real arithmetic; f64 does not hold these ids" };
+        let everywhere = if of.everywhere.is_finite() {
+            format!("{:.4} everywhere, f = 0 outside the cube", of.everywhere)
+        } else {
+            "on the cube only".to_owned()
+        };
+        let rows = vec![
+            row("d_p bound", format!("{bound:.4}"), format!("p = {}, {arithmetic}; {everywhere}", self.args.p)),
+            row(
+                "of which",
+                String::new(),
+                format!("cells {:.4}, ramps {:.4}, rounding {:.1e}", of.cells, of.ramps, of.rounding),
+            ),
+            row(
+                "measured",
+                format!("{:.4}", self.measured.distance),
+                format!("+- {:.1e}, {} sequences", self.measured.error, count(self.measured.points)),
+            ),
+            row("grid", by(&parts(&a.grid)), format!("parts per coordinate, ramps {:.1e} wide", a.ramp)),
+            row("ids", count(a.order.len()), format!("{:.1} times the error of a computed id apart", a.margin)),
+            row(
+                "hidden units",
+                count(a.units().1),
+                format!("and {} in the quantizer; plain: {}", count(a.units().0), count(plain_hidden)),
+            ),
+            row("parameters", count(self.parameters().0), format!("plain: {}", count(plain_parameters))),
+            row("seconds", format!("{:.2}", self.seconds), String::new()),
+        ];
+        let out = out.display();
+        table(&rows, &[2])
+            + &format!("picture: {out}/figure.svg; next: monolayer predict {out} DATA, monolayer verify {out}\n")
+    }
+}

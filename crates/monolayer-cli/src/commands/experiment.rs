@@ -1,0 +1,86 @@
+//! `monolayer experiment`: the figures.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use monolayer::{Dataset, Error};
+use monolayer_lab::experiment::{self, Settings, run as frame};
+use serde_json::{Map, Value, json};
+
+use super::{Outcome, Shared};
+use crate::output::Progress;
+
+/// An experiment: measurements on a grid, figures, and what was seen
+///
+/// A run is a directory: config.json, points.jsonl (a line per grid point, as it is computed), figures/*.svg and *.png,
+/// summary.md. Started again with the same --out, it goes on where it stopped. `monolayer report DIR` shows it.
+#[derive(clap::Args)]
+#[command(after_help = "Example: monolayer experiment separation --quick --out runs/separation")]
+pub struct Args {
+    /// Which: separation, hardmax, precision, capacity, duplicates, similarity
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// Small and noisy, in seconds
+    #[arg(long)]
+    quick: bool,
+    /// A dataset in place of a generated one (precision)
+    #[arg(long, value_name = "DATA")]
+    data: Option<String>,
+    /// The directory of the run (default: runs/NAME, or runs/NAME-quick)
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Parameters, as a JSON object; those that it does not name keep their values
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Seeds (default: 1,2,3; 1 with --quick)
+    #[arg(long, value_name = "N,...", value_delimiter = ',')]
+    seeds: Vec<u64>,
+}
+
+pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
+    let experiment = experiment::named(&args.name)?;
+    let seeds = match (&args.seeds[..], args.quick) {
+        ([], true) => vec![1],
+        ([], false) => vec![1, 2, 3],
+        (seeds, _) => seeds.to_vec(),
+    };
+    let mut settings = Settings::new(experiment.as_ref(), args.quick, seeds, args.changes()?)?;
+    settings.data = args.data.as_deref().map(Dataset::open).transpose()?;
+    if settings.data.is_some() && args.name != "precision" {
+        return Err(Error::request(format!("{} generates its data", args.name), "leave --data out").into());
+    }
+    let suffix = if args.quick { "-quick" } else { "" };
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("runs/{}{suffix}", args.name)));
+    let progress = Progress::new(shared, "measuring", experiment.grid(&settings)?.len());
+    let outcome = frame::run(experiment.as_ref(), &settings, &out, &|_, _| progress.add(1))?;
+    drop(progress);
+    let json = json!({
+        "experiment": args.name,
+        "out": out,
+        "points": outcome.points,
+        "kept": outcome.kept,
+        "figures": outcome.figures.iter().map(|figure| &figure.name).collect::<Vec<_>>(),
+        "summary": outcome.summary,
+    });
+    let kept = if outcome.kept > 0 { format!(", {} of them from before", outcome.kept) } else { String::new() };
+    let text = format!(
+        "{}\n\n{} points{kept}, in {}\nnext: monolayer report {2}\n",
+        outcome.summary.trim(),
+        outcome.points,
+        out.display()
+    );
+    Ok(Outcome::done(json, text))
+}
+
+impl Args {
+    /// The parameters that the user changes.
+    fn changes(&self) -> Result<Map<String, Value>> {
+        let Some(path) = &self.config else { return Ok(Map::new()) };
+        let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
+        let fail = |what: String| Error::model(path, what, "write an object such as {\"length\": [2, 4]}");
+        match serde_json::from_str(&text).map_err(|e| fail(e.to_string()))? {
+            Value::Object(changes) => Ok(changes),
+            other => Err(fail(format!("{other} is not an object")).into()),
+        }
+    }
+}

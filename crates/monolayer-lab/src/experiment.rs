@@ -1,0 +1,134 @@
+//! Experiments: each a grid of points computed one by one and kept as it goes, then figures and a summary.
+//!
+//! A run is a directory: config.json (what was asked), points.jsonl (a line per grid point, written as soon as it is known),
+//! figures.json with figures/*.svg and *.png, summary.md. Started again, a run goes on where it stopped.
+//!
+//! - [`run`]: the frame; [`point`]: a grid point and what was found there.
+//! - [`learner`]: whatever turns a dataset into a model; compiled and trained models go through the same experiments.
+//! - [`tasks`]: generated data.
+//! - the others: one experiment each.
+
+pub mod capacity;
+pub mod duplicates;
+pub mod hardmax;
+pub mod learner;
+pub mod point;
+pub mod precision;
+pub mod run;
+pub mod separation;
+pub mod similarity;
+pub mod tasks;
+
+use std::path::Path;
+
+use monolayer::{Dataset, Error, Result};
+use serde_json::{Map, Value};
+
+pub use self::learner::Learner;
+pub use self::point::{At, Found, Points};
+use crate::plot::Figure;
+
+/// What an experiment is asked to do.
+pub struct Settings {
+    /// Small and noisy, in seconds.
+    pub quick: bool,
+    /// Seeds; results are shown with their range over them.
+    pub seeds: Vec<u64>,
+    /// A dataset in place of a generated one, for experiments that take one.
+    pub data: Option<Dataset>,
+    /// Parameters: the experiment's own, changed by the user.
+    pub parameters: Map<String, Value>,
+    /// What turns datasets into models.
+    pub learners: Vec<Box<dyn Learner>>,
+}
+
+/// An experiment.
+pub trait Experiment {
+    /// Its name on the command line.
+    fn name(&self) -> &'static str;
+
+    /// What it asks, in a line.
+    fn question(&self) -> &'static str;
+
+    /// Its parameters with their values; a config file can change them, and nothing else.
+    fn parameters(&self, quick: bool) -> Value;
+
+    /// The grid points, in order.
+    fn grid(&self, settings: &Settings) -> Result<Vec<At>>;
+
+    /// What is found at one of them. `scratch` is a directory of the point's own: what takes long can be kept there and taken
+    /// up again after an interruption.
+    fn measure(&self, settings: &Settings, at: &At, scratch: &Path) -> Result<Found>;
+
+    /// The figures.
+    fn figures(&self, settings: &Settings, points: &Points) -> Vec<Figure>;
+
+    /// What was seen, in a few sentences.
+    fn summary(&self, settings: &Settings, points: &Points) -> String;
+}
+
+/// All experiments.
+pub fn all() -> Vec<Box<dyn Experiment>> {
+    vec![
+        Box::new(separation::Separation),
+        Box::new(hardmax::Hardmax),
+        Box::new(precision::Precision),
+        Box::new(capacity::Capacity),
+        Box::new(duplicates::Duplicates),
+        Box::new(similarity::Similarity),
+    ]
+}
+
+/// The experiment of a name.
+pub fn named(name: &str) -> Result<Box<dyn Experiment>> {
+    let names: Vec<&str> = all().iter().map(|experiment| experiment.name()).collect();
+    let found = all().into_iter().find(|experiment| experiment.name() == name);
+    found.ok_or_else(|| {
+        Error::request(format!("no experiment is named {name:?}"), format!("the experiments are {}", names.join(", ")))
+    })
+}
+
+impl Settings {
+    /// What is asked of an experiment by default, with some parameters changed.
+    pub fn new(experiment: &dyn Experiment, quick: bool, seeds: Vec<u64>, changes: Map<String, Value>) -> Result<Self> {
+        let Value::Object(mut parameters) = experiment.parameters(quick) else {
+            unreachable!("parameters are an object")
+        };
+        for (name, value) in changes {
+            let known: Vec<String> = parameters.keys().cloned().collect();
+            let Some(slot) = parameters.get_mut(&name) else {
+                let help = format!("the parameters of {} are {}", experiment.name(), known.join(", "));
+                return Err(Error::request(format!("no parameter {name:?}"), help));
+            };
+            if slot.is_array() != value.is_array() || slot.is_number() != value.is_number() {
+                return Err(Error::request(
+                    format!("the parameter {name:?} is {value}"),
+                    format!("write it like {slot}"),
+                ));
+            }
+            *slot = value;
+        }
+        let learners: Vec<Box<dyn Learner>> = vec![Box::new(learner::Compiled)];
+        Ok(Self { quick, seeds, data: None, parameters, learners })
+    }
+
+    /// A parameter that is a list of numbers.
+    pub fn list(&self, name: &str) -> Result<Vec<f64>> {
+        let numbers: Option<Vec<f64>> = self
+            .parameters
+            .get(name)
+            .and_then(Value::as_array)
+            .and_then(|list| list.iter().map(Value::as_f64).collect());
+        numbers.filter(|list| !list.is_empty()).ok_or_else(|| {
+            Error::request(format!("the parameter {name:?} is not a list of numbers"), "write it like [1, 2, 4]")
+        })
+    }
+
+    /// A parameter that is one number.
+    pub fn number(&self, name: &str) -> Result<f64> {
+        self.parameters
+            .get(name)
+            .and_then(Value::as_f64)
+            .ok_or_else(|| Error::request(format!("the parameter {name:?} is not a number"), "write it like 16"))
+    }
+}

@@ -1,0 +1,79 @@
+//! Whatever turns a dataset into a model: the compiler, and a trainer that is asked to do the same.
+
+use std::path::Path;
+
+use monolayer::certificate::Claim;
+use monolayer::memorize::{Memorizer, Precision};
+use monolayer::position::Positions;
+use monolayer::{Dataset, Result, model_file, with_model};
+
+/// What a learner is given besides the data.
+pub struct Task<'a> {
+    /// The data.
+    pub data: &'a Dataset,
+    /// Whether tokens know their places.
+    pub positions: bool,
+    /// The seed.
+    pub seed: u64,
+    /// Whether it should take seconds only.
+    pub quick: bool,
+    /// A directory for what should survive an interruption.
+    pub scratch: &'a Path,
+}
+
+/// What a learner has learned.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Learned {
+    /// Tokens that come out right.
+    pub right: usize,
+    /// Numbers stored.
+    pub parameters: usize,
+    /// Tokens proved right in single and in double precision, where anything is proved.
+    pub proved: Option<[usize; 2]>,
+    /// The smallest margin over its error bound in single and in double precision.
+    pub ratios: Option<[f64; 2]>,
+    /// The smallest gap between differently labeled contexts of one token, over the ids' standard deviation.
+    pub gap: Option<f64>,
+}
+
+/// Something that learns a dataset.
+pub trait Learner {
+    /// Its name in figures.
+    fn name(&self) -> &'static str;
+
+    /// Learns a dataset of words with classes.
+    fn learn(&self, task: &Task) -> Result<Learned>;
+}
+
+/// The compiler: Corollary 2.
+pub struct Compiled;
+
+impl Learner for Compiled {
+    fn name(&self) -> &'static str {
+        "compiled"
+    }
+
+    fn learn(&self, task: &Task) -> Result<Learned> {
+        let memorizer = Memorizer {
+            positions: if task.positions { Positions::Sign(32) } else { Positions::None },
+            seed: task.seed,
+            candidates: if task.quick { 64 } else { 256 },
+            precision: Precision::Auto,
+            ..Memorizer::default()
+        };
+        let auto = memorizer.compile(task.data, &|_, _| {})?;
+        let parameters =
+            with_model!(&auto.model, m => model_file::tensors(m).iter().map(|tensor| tensor.2.len()).sum());
+        // Both precisions of one and the same single-precision model.
+        let single = Memorizer { precision: Precision::F32, ..memorizer }.compile(task.data, &|_, _| {})?;
+        let right = |claim: &Claim| if let Claim::Labels { right, .. } = claim { Some(*right) } else { None };
+        let proved: Vec<usize> = single.claims.iter().filter_map(right).collect();
+        Ok(Learned {
+            right: auto.right,
+            parameters,
+            proved: proved.try_into().ok(),
+            ratios: single.ratios.try_into().ok(),
+            gap: Some(auto.gap).filter(|gap| gap.is_finite()),
+        })
+    }
+}

@@ -1,0 +1,85 @@
+//! Generated data: random words with random labels, where there is nothing to understand and everything to memorize.
+
+use std::collections::HashSet;
+
+use monolayer::Dataset;
+use monolayer::dataset::{Labels, Tokens, Vocabulary};
+use rand::{RngExt as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+
+/// A random number generator of its own for each purpose.
+pub fn random(seed: u64, purpose: u64) -> ChaCha8Rng {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    rng.set_stream(purpose);
+    rng
+}
+
+/// `count` sequences of `length` words out of `vocabulary`, each token with one of `labels` labels, all at random.
+pub fn random_labels(count: usize, length: usize, vocabulary: usize, labels: usize, seed: u64) -> Dataset {
+    let mut rng = random(seed, 1);
+    let sequences: Vec<Vec<usize>> =
+        (0..count).map(|_| (0..length).map(|_| rng.random_range(0..vocabulary)).collect()).collect();
+    labeled(&sequences, labels, seed)
+}
+
+/// The same with no two sequences equal: fewer where there are not so many.
+pub fn distinct(count: usize, length: usize, vocabulary: usize, labels: usize, seed: u64) -> Dataset {
+    let mut rng = random(seed, 1);
+    let mut seen = HashSet::new();
+    let mut sequences = Vec::new();
+    // The last of all sequences would take long to come up.
+    for _ in 0..20 * count {
+        let sequence: Vec<usize> = (0..length).map(|_| rng.random_range(0..vocabulary)).collect();
+        if sequences.len() < count && seen.insert(sequence.clone()) {
+            sequences.push(sequence);
+        }
+    }
+    labeled(&sequences, labels, seed)
+}
+
+/// Sequences of words, by number, with random labels.
+pub fn labeled(sequences: &[Vec<usize>], labels: usize, seed: u64) -> Dataset {
+    let mut rng = random(seed, 2);
+    let classes = sequences.iter().map(|s| s.iter().map(|_| rng.random_range(0..labels)).collect()).collect();
+    dataset(sequences, classes)
+}
+
+/// Sequences of words with labels, both by number.
+pub fn dataset(sequences: &[Vec<usize>], classes: Vec<Vec<usize>>) -> Dataset {
+    let (mut vocabulary, mut names) = (Vocabulary::default(), Vocabulary::default());
+    let ids: Vec<u32> = sequences.iter().flatten().map(|w| vocabulary.add(&format!("w{w}"))).collect();
+    let labels: Vec<u32> = classes.into_iter().flatten().map(|l| names.add(&format!("y{l}"))).collect();
+    let mut offsets = vec![0];
+    for sequence in sequences {
+        offsets.push(offsets[offsets.len() - 1] + sequence.len());
+    }
+    let bytes: Vec<u8> = ids.iter().chain(&labels).flat_map(|x| x.to_le_bytes()).collect();
+    Dataset {
+        name: "generated".to_owned(),
+        tokens: Tokens::Words { ids, vocabulary },
+        labels: Labels::Classes { ids: labels, names },
+        offsets,
+        lines: Vec::new(),
+        warnings: Vec::new(),
+        hash: blake3::hash(&bytes).to_hex().to_string(),
+    }
+}
+
+/// The first `count` sequences of a dataset.
+pub fn prefix(data: &Dataset, count: usize) -> Dataset {
+    let count = count.min(data.sequences());
+    let end = data.offsets[count];
+    let mut part = data.clone();
+    part.offsets.truncate(count + 1);
+    part.lines.truncate(end);
+    match &mut part.tokens {
+        Tokens::Words { ids, .. } => ids.truncate(end),
+        Tokens::Vectors { d, data } => data.truncate(end * *d),
+    }
+    match &mut part.labels {
+        Labels::Classes { ids, .. } => ids.truncate(end),
+        Labels::Vectors { d, data } => data.truncate(end * *d),
+        Labels::None => {}
+    }
+    part
+}

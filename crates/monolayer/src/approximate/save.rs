@@ -1,0 +1,69 @@
+//! Running an approximation, and its model directory with the certificate.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::Approximation;
+use crate::certificate::{self, Claim};
+use crate::error::Result;
+use crate::{forward, model_file};
+
+/// Sorted ids are given as hints up to so many.
+const MOST_HINTS: usize = 20_000;
+
+impl Approximation {
+    /// The outputs of the model for a sequence, both row-major `[n, d]`.
+    pub fn evaluate(&self, sequence: &[f64], outputs: &mut [f64]) {
+        outputs.copy_from_slice(sequence);
+        if let Some(positions) = &self.model.positions {
+            outputs.iter_mut().zip(&positions.data).for_each(|(x, p)| *x += p);
+        }
+        forward::transform(&self.model.transformer, &[0, self.cells.length], outputs);
+    }
+
+    /// Hidden units of the quantizer and of the read-out.
+    pub fn units(&self) -> (usize, usize) {
+        let transformer = &self.model.transformer;
+        let read_out = transformer.layers[0].feed_forward.as_ref().map_or(0, |block| block.b1.len());
+        (transformer.pre_feed_forward.as_ref().map_or(0, |block| block.b1.len()), read_out)
+    }
+
+    /// What is claimed: the distance from the function that `function` describes, and the ranks.
+    pub fn claims(&self, p: f64, function: &str) -> Vec<Claim> {
+        let (arithmetic, bound) = if self.floats { ("f64", self.bound.inside) } else { ("real", self.bound.real) };
+        let mut claims =
+            vec![Claim::Distance { arithmetic: arithmetic.to_owned(), p, bound, function: function.to_owned() }];
+        let rank = |name| Claim::Rank { tensor: format!("layers.0.attention.{name}"), rank: 1 };
+        claims.extend(["w_q", "w_k", "w_v", "w_o"].map(rank));
+        claims
+    }
+
+    /// Cell edges, ramps, and the sorted ids with their cells and levels.
+    fn hints(&self) -> Value {
+        let mut hints = json!({
+            "length": self.cells.length,
+            "edges": self.grid.edges,
+            "ramp": self.ramp,
+        });
+        if self.order.len() <= MOST_HINTS {
+            let d = self.grid.edges.len();
+            let row = |(&cell, id): (&u32, &f64)| {
+                let tokens = self.cells.cell(u64::from(cell));
+                json!([id, tokens.token, tokens.tokens, self.levels[cell as usize * d..(cell as usize + 1) * d]])
+            };
+            hints["ids"] = self.order.iter().zip(&self.ids).map(row).collect();
+        }
+        hints
+    }
+
+    /// Writes the model with its certificate, whole or not at all; `more` may add files.
+    pub fn save(&self, dir: &Path, p: f64, function: &str, more: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+        let mut model = self.model.clone();
+        model.source["function"] = function.into();
+        model_file::write(&model, dir, |dir| {
+            certificate::write_for_function(dir, &self.claims(p, function), self.vouched.clone(), self.hints())?;
+            more(dir)
+        })
+    }
+}
