@@ -10,6 +10,7 @@ use std::path::Path;
 use common::Files;
 use common::spoil::fuzz;
 use monolayer::attention::{Kind, Mask};
+use monolayer::kernels::Real;
 use monolayer::model::Predictions;
 use monolayer::{AnyModel, Dataset, exact, exact_file, model_file, with_model};
 use monolayer_check::big::weight::{Rational, Weight as _};
@@ -33,7 +34,7 @@ fn theirs(dir: &Path) -> monolayer::error::Result<Plain> {
         let model = exact_file::read(dir)?;
         return Ok(their(&model, |x| Rational::parse(&x.to_string(), &mut 0).expect("a fraction")));
     }
-    Ok(with_model!(&AnyModel::open(dir)?, model => their(model, |&x| Rational::from_f64(x.into()))))
+    Ok(with_model!(&AnyModel::open(dir)?, model => their(model, |&x| Rational::from_f64(Real::to_f64(x)))))
 }
 
 fn their<T: Clone>(model: &monolayer::Model<T>, number: impl Fn(&T) -> Rational) -> Plain {
@@ -242,9 +243,10 @@ fn lines(words: bool, labels: &[Value]) -> String {
 
 /// What the compiler's forward pass says of each token; exact numbers are rounded to f64 for it.
 fn predicted(dir: &Path, data: &Dataset) -> Vec<Value> {
-    let model = match exact_file::is_exact(dir).unwrap() {
-        true => exact::map_model(&exact_file::read(dir).unwrap(), |x| x.to_f64().value()).into(),
-        false => AnyModel::open(dir).unwrap(),
+    let model = if exact_file::is_exact(dir).unwrap() {
+        exact::map_model(&exact_file::read(dir).unwrap(), |x| x.to_f64().value()).into()
+    } else {
+        AnyModel::open(dir).unwrap()
     };
     let labels = with_model!(&model, model => model.head.as_ref().map(|head| head.labels.clone()));
     match model.predict(data, &|_| ()).unwrap() {

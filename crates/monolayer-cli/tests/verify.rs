@@ -281,7 +281,7 @@ fn exact_numbers_are_verified_and_a_flipped_label_is_refuted() {
     assert_eq!(report["verified"].as_u64().unwrap() + report["impossible"].as_u64().unwrap(), report["tokens"]);
     assert_eq!(verdicts(&report, "labels"), ["verified"]);
     // "May" as a person in the first sentence.
-    let flipped = files.put("flipped.conll", &short.replacen("May PER", "May DATE", 1));
+    let flipped = files.put("flipped.conll", short.replacen("May PER", "May DATE", 1));
     let done = run(&["verify", &model, &flipped, "--ignore-certificate", "--json"]);
     assert_eq!((done.code, &done.json()["refuted"]), (1, &json!(1)), "{}", done.stdout);
     assert_eq!(done.json()["counterexamples"][0]["text"], "May");
