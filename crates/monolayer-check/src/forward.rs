@@ -6,9 +6,14 @@ use crate::dataset::{Alphabet, Dataset};
 use crate::dot::{Care, Dot, dot};
 use crate::error::{Error, Result};
 use crate::feed_forward::{Output, Prepared, norm};
+use crate::interval::Interval;
 use crate::kernel::products;
 use crate::model::{Layer, Model};
+use crate::readout::Readout;
 use crate::rounding::{Precision, Rounding, two_sum_error, up};
+
+/// A read-out of more directions than this is not tabulated.
+const DIRECTIONS: usize = 4;
 
 /// A model prepared for one arithmetic.
 pub struct Network<'a> {
@@ -115,6 +120,20 @@ impl<'a> Network<'a> {
             }
             _ => plain,
         }
+    }
+
+    /// The last feed-forward layer, where its units read few different numbers.
+    pub fn readout(&self) -> Option<Readout<'a>> {
+        let (layer, _) = self.layers.last()?;
+        Readout::with_few_directions(layer.feed_forward.as_ref()?, self.model.d, DIRECTIONS)
+    }
+
+    /// The token that the last feed-forward layer read, shared errors included.
+    pub fn before_readout(&self, output: &Output) -> Vec<Interval> {
+        let directions = self.layers.last().and_then(|(_, part)| part.as_ref()).map_or(&[][..], |part| part.directions);
+        let radii = output.input.whole_radius(directions);
+        let interval = |(mid, radius): (&f64, f64)| Interval::point(*mid) + Interval::new(-radius, radius);
+        output.input.mid.iter().zip(radii).map(interval).collect()
     }
 
     /// Embedding plus positions. In binary32 and binary64 that is one rounding, which every program makes alike.

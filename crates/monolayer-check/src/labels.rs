@@ -1,16 +1,19 @@
 //! The pass over all tokens: coarse bounds first, careful ones where those leave a token open, big floats for real arithmetic.
 
+use std::sync::OnceLock;
+
 use rayon::prelude::*;
 
 use crate::big::Escalation;
 use crate::dataset::{Dataset, Labels};
-use crate::decide::{Decision, Failure, Wanted, decide};
+use crate::decide::{Decision, Failure, Wanted, decide, decide_output};
 use crate::dot::Care;
 use crate::error::{Error, Result};
 use crate::feed_forward::Output;
 use crate::forward::{Network, Query, Rows};
 use crate::model::{Dtype, Model};
 use crate::plan::{self, Asked, Block};
+use crate::readout::Readout;
 use crate::rounding::{Precision, Rounding};
 
 /// A margin of this many error bounds is not looked at more carefully, unless more is claimed.
@@ -71,8 +74,15 @@ impl Pass<'_> {
         let wanted = Targets::new(model, self.dataset, self.tolerance)?;
         let blocks = plan::blocks(model, self.dataset, |t| wanted.id(t))?;
         let escalation = Escalation::new(model, self.bits);
-        let work =
-            Work { pass: self, model, rows: &rows, network: &network, targets: &wanted, escalation: &escalation };
+        let work = Work {
+            pass: self,
+            model,
+            rows: &rows,
+            network: &network,
+            targets: &wanted,
+            escalation: &escalation,
+            readout: OnceLock::new(),
+        };
         let mut decisions = vec![None; self.dataset.tokens()];
         let wave = if self.first { 4 * rayon::current_num_threads() } else { blocks.len().max(1) };
         for wave in blocks.chunks(wave) {
@@ -166,6 +176,8 @@ struct Work<'a> {
     network: &'a Network<'a>,
     targets: &'a Targets<'a>,
     escalation: &'a Escalation<'a>,
+    /// The read-out, tabulated when it is first asked for.
+    readout: OnceLock<Option<Readout<'a>>>,
 }
 
 /// Tokens of one sequence that are still open, or hardly decided.
@@ -236,6 +248,7 @@ impl Work<'_> {
                 let target = self.targets.wanted(*id);
                 let decision =
                     decide(self.network, self.model.head.as_ref(), output, &target, care, self.pass.comfortable);
+                let decision = self.read_off(&decision, output, &target).unwrap_or(decision);
                 let promise = match decision {
                     Decision::Right(ratio) if care == Care::Coarse && ratio < self.pass.comfortable => Some(ratio),
                     Decision::Open(margin, error) => Some((margin / error).abs()),
@@ -255,6 +268,15 @@ impl Work<'_> {
             }
         }
         Some(left).filter(|left| !left.asked.is_empty())
+    }
+
+    /// What a table of the read-out says of a token that is open in real arithmetic.
+    fn read_off(&self, decision: &Decision, output: &Output, target: &Wanted) -> Option<Decision> {
+        if self.pass.precision != Precision::Real || !matches!(decision, Decision::Open(..)) {
+            return None;
+        }
+        let readout = self.readout.get_or_init(|| self.network.readout()).as_ref()?;
+        decide_output(self.model.head.as_ref(), &readout.output(&self.network.before_readout(output))?, target)
     }
 
     /// Big floats for what f64 enclosures leave open, in the order of the file, as far as the budget goes.

@@ -35,6 +35,7 @@ mod numbers;
 pub mod plan;
 pub mod rank;
 pub mod read;
+pub mod readout;
 pub mod report;
 pub mod rounding;
 pub mod verify;

@@ -296,3 +296,24 @@ fn exact_numbers_are_verified_and_a_flipped_label_is_refuted() {
         &["numbers are exact", "predict"],
     );
 }
+
+/// More tokens than would be evaluated with big floats one by one.
+#[test]
+fn outputs_of_many_units_are_decided_to_the_last_token_in_real_arithmetic() {
+    let files = Files::new();
+    let mut state = 1_u64;
+    let mut number = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        f64::from((state >> 44) as u32) / f64::from(1 << 19) - 1.0
+    };
+    let mut vector = || [number(), number()];
+    let line = |_| json!({"tokens": [vector(), vector()], "labels": [vector(), vector()]}).to_string() + "\n";
+    let data = files.put("data.jsonl", (0..2200).map(line).collect::<String>());
+    for method in ["plateau", "interpolate"] {
+        let model = files.path(method);
+        let memorized = run(&["memorize", &data, "--method", method, "--out", &model, "--json", "-q"]);
+        assert_eq!((memorized.code, &memorized.json()["ids"]), (0, &json!(4400)), "{}", memorized.stdout);
+        let report = run(&["verify", &model, &data, "--json"]).json();
+        assert_eq!(verdicts(&report, "outputs"), ["verified", "verified"], "{report}");
+    }
+}
