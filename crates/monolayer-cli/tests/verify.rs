@@ -249,13 +249,18 @@ fn maps_at_the_scales_of_the_theorem_have_certificates() {
     let pairs = |n: usize| (0..n).flat_map(move |i| (i + 1..n).map(move |j| [i, j]));
     let line = |pair: [usize; 2]| json!({ "tokens": pair.map(|i| tokens[i]) }).to_string() + "\n";
     let [four, five] = [4, 5].map(|n| files.put(&format!("{n}.jsonl"), pairs(n).map(line).collect::<String>()));
-    // The ids of five vectors are 2^-20268 apart: beyond the bits that the checker goes to.
-    let cases = [("certified", &four, 0, "verified"), ("paper", &four, 0, "verified"), ("paper", &five, 1, "unknown")];
-    for (at, (scale, data, code, verdict)) in cases.into_iter().enumerate() {
+    // The ids of five vectors are 2^-20268 apart: beyond the bits that the checker goes to unless told.
+    let cases = [
+        ("certified", &four, "8192", 0, "verified"),
+        ("paper", &four, "8192", 0, "verified"),
+        ("paper", &five, "8192", 1, "unknown"),
+        ("paper", &five, "32768", 0, "verified"),
+    ];
+    for (at, (scale, data, bits, code, verdict)) in cases.into_iter().enumerate() {
         let map = files.path(&format!("map{at}"));
         let context = run(&["context", data, "--scale", scale, "--out", &map, "--json"]);
         assert_eq!(context.code, 0, "{}", context.stdout);
-        let done = run(&["verify", &map, data, "--json"]);
+        let done = run(&["verify", &map, data, "--bits", bits, "--json"]);
         let report = done.json();
         assert_eq!((done.code, verdicts(&report, "contextual-mapping")), (code, vec![verdict]), "{report}");
         assert_eq!(verdicts(&report, "rank"), ["verified"; 4]);
