@@ -14,13 +14,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
-use crate::expression::{Expression, Machine};
+use crate::expression::{Expression, Machine, View};
 use crate::interval::Interval;
 use crate::model::Model;
 use crate::report::Verdict;
 use crate::rounding::Precision;
 use cells::Cells;
-use mean::{LOST, Mean, SLACK, mean, power};
+use mean::{LOST, SLACK, mean, power};
 use network::Network;
 
 /// A claim, as written.
@@ -146,7 +146,7 @@ impl<'a> Check<'a> {
     fn run(&self) -> Found {
         let target = power(self.claim.bound, self.claim.p);
         let all: Vec<usize> = (0..self.cells.count).collect();
-        let mut known = vec![Known { upper: 0.0, lower: 0.0, loose: 0.0 }; self.cells.count];
+        let mut known = vec![Known { upper: f64::INFINITY, lower: 0.0, loose: f64::INFINITY }; self.cells.count];
         let mut ranges = vec![Interval::WHOLE; self.cells.count * self.d];
         self.look(&all, f64::INFINITY, &mut known, &mut ranges);
         let mut total = self.total(&known, &ranges);
@@ -197,42 +197,50 @@ impl<'a> Check<'a> {
             .map_init(|| Machine::new(self.expression, self.claim.length), |machine, &i| self.cell(machine, i, enough))
             .collect();
         for (&i, (new, new_ranges)) in which.iter().zip(looked) {
-            known[i] = new;
+            // A cell that ran out of boxes may be known better from before.
+            if new.upper.is_nan() || new.upper > known[i].upper {
+                continue;
+            }
+            known[i] = Known { lower: new.lower.max(known[i].lower), ..new };
             ranges[i * self.d..(i + 1) * self.d].copy_from_slice(&new_ranges);
         }
     }
 
+    /// Each output on its own: few entries matter to one, and boxes are cut across those.
     fn cell(&self, machine: &mut Machine, i: usize, enough: f64) -> (Known, Vec<Interval>) {
+        let outputs = (0..self.d).map(|output| self.output(machine, i, output, enough));
+        let (known, ranges): (Vec<Known>, Vec<Interval>) = outputs.unzip();
+        let sum = |part: fn(&Known) -> f64| known.iter().map(part).sum();
+        (
+            Known { upper: sum(|known| known.upper), lower: sum(|known| known.lower), loose: sum(|known| known.loose) },
+            ranges,
+        )
+    }
+
+    fn output(&self, machine: &mut Machine, i: usize, output: usize, enough: f64) -> (Known, Interval) {
         let (own, weight) = (self.cells.own(i), self.cells.arrangements(i));
-        let levels = &self.levels[i * self.d..(i + 1) * self.d];
+        let level = self.levels[i * self.d + output];
         let mut known = Known { upper: 0.0, lower: 0.0, loose: 0.0 };
-        let mut ranges: Vec<Option<Interval>> = vec![None; self.d];
+        let mut range: Option<Interval> = None;
         let mut boxes: Vec<Vec<Interval>> = vec![self.cells.tile(i)];
         let mut looked_at = 0;
         while let Some(sides) = boxes.pop() {
             looked_at += 1;
-            machine.run(&sides, own);
+            let view = machine.run(&sides, own, output);
             let volume = weight * sides.iter().map(|side| side.hi - side.lo).product::<f64>();
-            let means = machine.outputs().zip(levels).map(|(view, level)| mean(&view, &sides, *level, self.claim.p));
-            let sum = means.fold(Mean { upper: 0.0, lower: 0.0, loose: 0.0 }, |sum, mean| Mean {
-                upper: sum.upper + mean.upper,
-                lower: sum.lower + mean.lower,
-                loose: sum.loose + mean.loose,
-            });
-            let loose = volume * sum.loose;
+            let mean = mean(&view, &sides, level, self.claim.p);
+            let loose = volume * mean.loose;
             if (loose.is_nan() || loose > enough) && looked_at < BOXES && self.work.load(Ordering::Relaxed) <= WORK {
-                boxes.extend(halves(machine, &sides));
+                boxes.extend(halves(&view, &sides));
                 continue;
             }
-            known.upper += volume * sum.upper * SLACK;
-            known.lower += volume * sum.lower / SLACK;
+            known.upper += volume * mean.upper * SLACK;
+            known.lower += volume * mean.lower / SLACK;
             known.loose += loose;
-            for (range, view) in ranges.iter_mut().zip(machine.outputs()) {
-                *range = Some(range.map_or(view.range, |range| range.hull(view.range)));
-            }
+            range = Some(range.map_or(view.range, |range| range.hull(view.range)));
         }
-        self.work.fetch_add(looked_at * machine.cost(), Ordering::Relaxed);
-        (known, ranges.into_iter().map(|range| range.unwrap_or(Interval::WHOLE)).collect())
+        self.work.fetch_add(looked_at * machine.cost(output), Ordering::Relaxed);
+        (known, range.unwrap_or(Interval::WHOLE))
     }
 
     /// Cells and ramps together.
@@ -257,11 +265,10 @@ impl<'a> Check<'a> {
 }
 
 /// A box cut in two across the entry whose slopes are known least.
-fn halves(machine: &Machine, sides: &[Interval]) -> [Vec<Interval>; 2] {
+fn halves(view: &View, sides: &[Interval]) -> [Vec<Interval>; 2] {
     let blur = |i: usize| {
-        let widths = machine.outputs().map(|view| view.slopes[i].hi - view.slopes[i].lo);
-        let widest = widths.fold(0.0, f64::max);
-        (if widest == 0.0 { 0.0 } else { widest * (sides[i].hi - sides[i].lo) }, sides[i].hi - sides[i].lo)
+        let (slope, side) = (view.slopes[i].hi - view.slopes[i].lo, sides[i].hi - sides[i].lo);
+        (if slope == 0.0 { 0.0 } else { slope * side }, side)
     };
     let most = |a: &usize, b: &usize| {
         let (a, b) = (blur(*a), blur(*b));

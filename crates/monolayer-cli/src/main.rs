@@ -1,6 +1,7 @@
 //! `monolayer`: parses the command line, calls the library, prints.
 
 mod commands;
+mod interrupt;
 mod output;
 
 use std::io::Write as _;

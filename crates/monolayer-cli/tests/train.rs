@@ -46,6 +46,28 @@ fn a_trained_model_can_be_used() {
 }
 
 #[test]
+fn a_model_of_another_label_scheme_is_checked_against_a_converted_file() {
+    let files = Files::new();
+    let (data, out, converted) = (files.put("train.conll", corpus()), files.path("model"), files.path("iob2.conll"));
+    let train =
+        run(&["train", &data, "--out", &out, "--epochs", "2", "--dim", "4", "--hidden", "4", "--labels", "iob2"]);
+    assert!(
+        train.stderr.contains(&format!("monolayer data {data} --labels iob2 --out iob2.conll")),
+        "{}",
+        train.stderr
+    );
+    let json = run(&["data", &data, "--labels", "iob2", "--out", &converted, "--json"]).json();
+    let again = run(&["data", &converted, "--json"]).json();
+    for name in ["tokens", "sequences", "labels", "possible_without_positions", "word_majority"] {
+        assert_eq!(json[name], again[name], "{name}");
+    }
+    assert!(std::fs::read_to_string(&converted).unwrap().starts_with("Mr O\nPaul B-PER\n"));
+    assert_eq!(run(&["verify", &out, &converted, "--json"]).json()["tokens"], json["tokens"]);
+    let spaced = files.put("spaced.jsonl", r#"{"tokens": ["New York"], "labels": ["X"]}"#);
+    refused(&["data", &spaced, "--out", &converted], Some(&spaced), &["New York", "columns"]);
+}
+
+#[test]
 fn a_finished_run_goes_on_with_more_epochs() {
     let files = Files::new();
     let (short, long) = (files.path("short"), files.path("long"));

@@ -4,20 +4,29 @@
 //! figures.json with figures/*.svg and *.png, summary.md. Started again, a run goes on where it stopped.
 //!
 //! - [`run`]: the frame; [`point`]: a grid point and what was found there.
-//! - [`learner`]: whatever turns a dataset into a model; compiled and trained models go through the same experiments.
+//! - [`learner`], [`trained`]: whatever turns a dataset into a model; compiled and trained models go through the same
+//!   experiments.
+//! - [`training`]: a training run within a grid point.
 //! - [`tasks`]: generated data.
 //! - the others: one experiment each.
 
+pub mod approximation;
 pub mod capacity;
+pub mod depth;
 pub mod duplicates;
+pub mod figure1;
+pub mod fixed_projection;
 pub mod hardmax;
 pub mod learner;
 pub mod point;
 pub mod precision;
+pub mod rank;
 pub mod run;
 pub mod separation;
 pub mod similarity;
 pub mod tasks;
+pub mod trained;
+pub mod training;
 
 use std::path::Path;
 
@@ -40,6 +49,10 @@ pub struct Settings {
     pub parameters: Map<String, Value>,
     /// What turns datasets into models.
     pub learners: Vec<Box<dyn Learner>>,
+    /// Whether to stop as soon as what was done is safe.
+    pub stop: fn() -> bool,
+    /// Hears of what goes on within a point that takes long.
+    pub say: Box<dyn Fn(&str)>,
 }
 
 /// An experiment.
@@ -50,8 +63,18 @@ pub trait Experiment {
     /// What it asks, in a line.
     fn question(&self) -> &'static str;
 
+    /// Whether a dataset can take the place of the generated one.
+    fn takes_data(&self) -> bool {
+        false
+    }
+
     /// Its parameters with their values; a config file can change them, and nothing else.
     fn parameters(&self, quick: bool) -> Value;
+
+    /// What it lets turn datasets into models.
+    fn learners(&self) -> Vec<Box<dyn Learner>> {
+        vec![Box::new(learner::Compiled)]
+    }
 
     /// The grid points, in order.
     fn grid(&self, settings: &Settings) -> Result<Vec<At>>;
@@ -70,12 +93,17 @@ pub trait Experiment {
 /// All experiments.
 pub fn all() -> Vec<Box<dyn Experiment>> {
     vec![
+        Box::new(figure1::Figure1),
         Box::new(separation::Separation),
         Box::new(hardmax::Hardmax),
         Box::new(precision::Precision),
         Box::new(capacity::Capacity),
         Box::new(duplicates::Duplicates),
         Box::new(similarity::Similarity),
+        Box::new(depth::Depth),
+        Box::new(rank::AttentionRank),
+        Box::new(fixed_projection::FixedProjection),
+        Box::new(approximation::Approximation),
     ]
 }
 
@@ -86,6 +114,11 @@ pub fn named(name: &str) -> Result<Box<dyn Experiment>> {
     found.ok_or_else(|| {
         Error::request(format!("no experiment is named {name:?}"), format!("the experiments are {}", names.join(", ")))
     })
+}
+
+/// What a run ends with that was told to stop.
+pub fn interrupted() -> Error {
+    Error::request("interrupted", "the same command goes on from here")
 }
 
 impl Settings {
@@ -100,7 +133,7 @@ impl Settings {
                 let help = format!("the parameters of {} are {}", experiment.name(), known.join(", "));
                 return Err(Error::request(format!("no parameter {name:?}"), help));
             };
-            if slot.is_array() != value.is_array() || slot.is_number() != value.is_number() {
+            if std::mem::discriminant(slot) != std::mem::discriminant(&value) {
                 return Err(Error::request(
                     format!("the parameter {name:?} is {value}"),
                     format!("write it like {slot}"),
@@ -108,8 +141,16 @@ impl Settings {
             }
             *slot = value;
         }
-        let learners: Vec<Box<dyn Learner>> = vec![Box::new(learner::Compiled)];
-        Ok(Self { quick, seeds, data: None, parameters, learners })
+        let learners = experiment.learners();
+        Ok(Self { quick, seeds, data: None, parameters, learners, stop: || false, say: Box::new(|_| {}) })
+    }
+
+    /// An error where the run should stop.
+    pub fn go_on(&self) -> Result<()> {
+        if (self.stop)() {
+            return Err(interrupted());
+        }
+        Ok(())
     }
 
     /// A parameter that is a list of numbers.
@@ -122,6 +163,42 @@ impl Settings {
         numbers.filter(|list| !list.is_empty()).ok_or_else(|| {
             Error::request(format!("the parameter {name:?} is not a list of numbers"), "write it like [1, 2, 4]")
         })
+    }
+
+    /// A parameter that is a list of names.
+    pub fn names(&self, name: &str) -> Result<Vec<String>> {
+        let list = self.parameters.get(name).and_then(Value::as_array);
+        let names: Option<Vec<String>> =
+            list.and_then(|list| list.iter().map(|name| name.as_str().map(str::to_owned)).collect());
+        names.filter(|list| !list.is_empty()).ok_or_else(|| {
+            Error::request(format!("the parameter {name:?} is not a list of names"), "write it like [\"a\", \"b\"]")
+        })
+    }
+
+    /// A parameter that is a whole number.
+    pub fn count(&self, name: &str) -> Result<usize> {
+        let number = self.number(name)?;
+        if number.fract() != 0.0 || number < 0.0 {
+            return Err(Error::request(format!("the parameter {name:?} is {number}"), "write a whole number"));
+        }
+        Ok(number as usize)
+    }
+
+    /// The user's data, or random words with random labels: `sequences` of `length` words out of `vocabulary`, with one of
+    /// `labels` labels for each token.
+    pub fn corpus(&self, seed: u64) -> Result<Dataset> {
+        let data = match &self.data {
+            Some(data) => data.clone(),
+            None => tasks::distinct(
+                self.count("sequences")?,
+                self.count("length")?,
+                self.count("vocabulary")?,
+                self.count("labels")?,
+                seed,
+            ),
+        };
+        training::words_and_classes(&data)?;
+        Ok(data)
     }
 
     /// A parameter that is one number.

@@ -5,6 +5,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
 use rayon::prelude::*;
 
+use monolayer::Error;
 use monolayer::kernels::{self, Real};
 
 use crate::architecture::{Architecture, Layout};
@@ -70,6 +71,8 @@ pub struct Evaluation {
     pub loss: f64,
     /// The predicted label of each token; empty for vectors.
     pub labels: Vec<u32>,
+    /// The share of hidden units above zero.
+    pub firing: f64,
 }
 
 /// Training went out of bounds; the parameters are still those before the step.
@@ -213,6 +216,20 @@ impl<R: Real> Engine<R> {
     pub fn with_dense_embedding(mut self, dense: bool) -> Self {
         self.dense_embedding = dense;
         self
+    }
+
+    /// Gives a tensor (any but the embedding) these numbers.
+    pub fn set(&mut self, name: &str, numbers: &[R]) -> monolayer::Result<()> {
+        let names = || self.layout.tensors.iter().map(|tensor| tensor.name.as_str()).collect::<Vec<_>>().join(", ");
+        let Some(tensor) = self.layout.tensors.iter().find(|tensor| tensor.name == name) else {
+            return Err(Error::request(format!("no tensor {name:?}"), format!("the tensors are {}", names())));
+        };
+        if tensor.range.len() != numbers.len() {
+            let what = format!("{} numbers for {name}, which has {}", numbers.len(), tensor.range.len());
+            return Err(Error::request(what, "give as many as it has"));
+        }
+        self.parameters.dense[tensor.range.clone()].copy_from_slice(numbers);
+        Ok(())
     }
 
     /// Keeps the tensors with these names (all but the embedding) as they are.
@@ -446,7 +463,7 @@ impl<R: Real> Engine<R> {
         assert!(self.rates.is_empty(), "embedding rows are behind: call catch_up first");
         let pass = Pass { architecture: &self.architecture, layout: &self.layout, parameters: &self.parameters, batch };
         let d = self.architecture.dim;
-        let parts: Vec<(f64, Vec<u32>)> = split(batch.offsets)
+        let parts: Vec<(f64, Vec<u32>, [usize; 2])> = split(batch.offsets)
             .into_par_iter()
             .map_init(Chunk::default, |chunk, sequences| {
                 let (mut loss, mut labels, mut token) = (0.0, Vec::new(), batch.offsets[sequences.start]);
@@ -467,12 +484,14 @@ impl<R: Real> Engine<R> {
                     }
                     token += 1;
                 });
-                (loss, labels)
+                (loss, labels, pass.firing(chunk))
             })
             .collect();
         let tokens = batch.offsets[batch.offsets.len() - 1];
-        let loss = parts.iter().map(|(loss, _)| loss).sum::<f64>() / tokens as f64;
-        Evaluation { loss, labels: parts.into_iter().flat_map(|(_, labels)| labels).collect() }
+        let loss = parts.iter().map(|(loss, ..)| loss).sum::<f64>() / tokens as f64;
+        let units = |i: usize| parts.iter().map(|(.., units)| units[i]).sum::<usize>() as f64;
+        let firing = units(0) / units(1).max(1.0);
+        Evaluation { loss, labels: parts.into_iter().flat_map(|(_, labels, _)| labels).collect(), firing }
     }
 }
 

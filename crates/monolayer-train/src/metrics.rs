@@ -19,6 +19,9 @@ pub struct Metrics {
     pub train_loss: f64,
     /// The share of right tokens of the training set; null for vectors.
     pub train_accuracy: Option<f64>,
+    /// The share of hidden units above zero.
+    #[serde(default)]
+    pub firing: f64,
     /// What came of the dev set; null without one.
     pub dev: Option<Dev>,
     /// Tokens per second of the fastest epoch so far, training alone.

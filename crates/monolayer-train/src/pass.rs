@@ -267,6 +267,13 @@ impl<R: Real> Pass<'_, R> {
         scores.chunks_exact(classes).for_each(&mut each);
     }
 
+    /// How many hidden units of how many are above zero.
+    pub fn firing(&self, chunk: &Chunk<R>) -> [usize; 2] {
+        let units = self.tokens(chunk).len() * self.architecture.hidden;
+        let hidden = || chunk.tapes[..self.layout.layers.len()].iter().flat_map(|tape| tape.hidden.iter().take(units));
+        [hidden().filter(|&&r| r > R::ZERO).count(), hidden().count()]
+    }
+
     fn feed_forward_back(&self, layer: &LayerLayout, chunk: &mut Chunk<R>, i: usize, dy: &mut [R]) {
         let d = self.architecture.dim;
         let tokens = dy.len() / d;

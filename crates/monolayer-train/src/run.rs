@@ -32,6 +32,17 @@ pub struct Job<'a> {
     pub options: &'a Options,
     /// The training directory.
     pub out: &'a Path,
+    /// Tensors that are not trained.
+    pub fixed: &'a [Fixed],
+}
+
+/// A tensor (any but the embedding) that keeps its value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fixed {
+    /// Its name in a model file.
+    pub name: String,
+    /// Its numbers; those of `w_o` as `[heads * head_size, d]`.
+    pub numbers: Vec<f64>,
 }
 
 /// What happens during a run. The listener may stop it.
@@ -103,6 +114,8 @@ struct Run<'a, R> {
     unknown: [usize; 2],
     engine: Engine<R>,
     progress: Progress,
+    /// Whether the listener wants an end.
+    stop: bool,
 }
 
 impl<'a, R: Real> Run<'a, R> {
@@ -122,6 +135,12 @@ impl<'a, R: Real> Run<'a, R> {
         };
         let mut engine = Engine::new(architecture, options.optimizer(), options.clip, options.seed)
             .with_dense_embedding(options.dense_embedding);
+        for fixed in job.fixed {
+            let numbers: Vec<R> = fixed.numbers.iter().map(|&x| R::from_f64(x)).collect();
+            engine.set(&fixed.name, &numbers)?;
+        }
+        let frozen: Vec<String> = job.fixed.iter().map(|fixed| fixed.name.clone()).collect();
+        engine = engine.with_frozen(&frozen);
         let mut progress = Progress::new(options.clone(), data);
         if resume {
             let found = Progress::read(job.out)?;
@@ -133,7 +152,7 @@ impl<'a, R: Real> Run<'a, R> {
             engine.restore(state);
             progress = Progress { options: options.clone(), ..found };
         }
-        let run = Self { job, packed, names, dev, unknown, engine, progress };
+        let run = Self { job, packed, names, dev, unknown, engine, progress, stop: false };
         if !resume {
             run.claim_directory()?;
         }
@@ -144,13 +163,7 @@ impl<'a, R: Real> Run<'a, R> {
         while !self.progress.finished() {
             let end = self.epoch(listen);
             if end == End::Stopped {
-                let start = Instant::now();
-                let snapshot = self.snapshot();
-                if let Err(diverged) = check_finite(&snapshot) {
-                    return Ok(self.report(End::Diverged(diverged)));
-                }
-                self.progress.seconds.evaluation += start.elapsed().as_secs_f64();
-                self.save(&snapshot)?;
+                return self.leave();
             }
             if end != End::Done {
                 return Ok(self.report(end));
@@ -162,6 +175,9 @@ impl<'a, R: Real> Run<'a, R> {
             {
                 return Ok(self.report(End::Diverged(diverged)));
             }
+            if self.stop && !self.progress.finished() {
+                return self.leave();
+            }
         }
         if self.progress.history.last().is_none_or(|last| last.epoch != self.progress.epoch)
             && let Some(diverged) = self.evaluate(listen)?
@@ -169,6 +185,18 @@ impl<'a, R: Real> Run<'a, R> {
             return Ok(self.report(End::Diverged(diverged)));
         }
         Ok(self.report(End::Done))
+    }
+
+    /// Stops, with a checkpoint to go on from.
+    fn leave(mut self) -> Result<Report> {
+        let start = Instant::now();
+        let snapshot = self.snapshot();
+        if let Err(diverged) = check_finite(&snapshot) {
+            return Ok(self.report(End::Diverged(diverged)));
+        }
+        self.progress.seconds.evaluation += start.elapsed().as_secs_f64();
+        self.save(&snapshot)?;
+        Ok(self.report(End::Stopped))
     }
 
     fn report(self, end: End) -> Report {
@@ -220,8 +248,9 @@ impl<'a, R: Real> Run<'a, R> {
                 loss: progress.loss / tokens,
                 accuracy: self.names.labels.is_some().then(|| progress.right as f64 / tokens),
             };
+            self.stop |= listen(Event::Step(&now)).is_break();
             // The last step is followed by the end of the epoch, which is a better place to stop at.
-            if listen(Event::Step(&now)).is_break() && progress.step < steps {
+            if self.stop && progress.step < steps {
                 self.clock(start);
                 return End::Stopped;
             }
@@ -283,14 +312,14 @@ impl<'a, R: Real> Run<'a, R> {
             loss: self.progress.last_loss,
             train_loss: train.loss,
             train_accuracy: labels.then(|| right as f64 / self.packed.tokens() as f64),
+            firing: train.firing,
             dev,
             tokens_per_second: self.progress.tokens_per_second,
             seconds: self.progress.seconds,
         };
         self.progress.history.push(metrics.clone());
         self.save(&snapshot)?;
-        // A stop between epochs is noticed at the next step.
-        let _ = listen(Event::Evaluated(&metrics));
+        self.stop |= listen(Event::Evaluated(&metrics)).is_break();
         Ok(None)
     }
 

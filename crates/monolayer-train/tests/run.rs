@@ -8,7 +8,7 @@ use monolayer::{AnyModel, bench};
 use monolayer_train::Options;
 use monolayer_train::metrics::{Metrics, Seconds};
 use monolayer_train::options::{Dtype, Kind, Rank, Schedule};
-use monolayer_train::run::{End, Event, Job, Report, train};
+use monolayer_train::run::{End, Event, Fixed, Job, Report, train};
 use monolayer_train::source::{Function, Source};
 
 fn small() -> Options {
@@ -23,7 +23,7 @@ fn run(source: Source, dev: Option<&Dataset>, options: &Options, out: &Path, sto
         if stop.is_some_and(|stop| steps >= stop) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let resume = out.join("checkpoint.safetensors").exists();
-    train(&Job { source, dev, options, out }, resume, listen).unwrap()
+    train(&Job { source, dev, options, out, fixed: &[] }, resume, listen).unwrap()
 }
 
 /// The bytes of the model.
@@ -170,7 +170,7 @@ fn a_run_that_can_go_on_is_not_overwritten() {
     let out = directory.path();
     let options = small();
     assert_eq!(run(Source::Data(&data), None, &options, out, Some(2)).end, End::Stopped);
-    let job = Job { source: Source::Data(&data), dev: None, options: &options, out };
+    let job = Job { source: Source::Data(&data), dev: None, options: &options, out, fixed: &[] };
     let message = train(&job, false, &mut |_| ControlFlow::Continue(())).unwrap_err().to_string();
     assert!(message.contains("not finished") && message.contains("--resume"), "{message}");
     // Nor is it resumed with other data, or from a file that was changed.
@@ -226,4 +226,40 @@ fn a_function_is_learned_on_the_fly() {
     let report = run(Source::Function(&function), None, &options, directory.path(), None);
     let losses: Vec<f64> = report.progress.history.iter().map(|m| m.train_loss).collect();
     assert!(losses[29] < 0.2 * losses[0], "{losses:?}");
+}
+
+#[test]
+fn a_stop_is_heard_between_epochs_of_one_step() {
+    let data = bench::zipf_corpus(300, 1);
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options { batch: 1000, epochs: 50, ..small() };
+    let report = run(Source::Data(&data), None, &options, directory.path(), Some(3));
+    assert_eq!((report.end, report.progress.epoch), (End::Stopped, 3));
+    assert_eq!(run(Source::Data(&data), None, &options, directory.path(), None).progress.epoch, 50);
+}
+
+#[test]
+fn fixed_tensors_keep_their_values_through_a_stop() {
+    let data = bench::zipf_corpus(1000, 1);
+    let directory = tempfile::tempdir().unwrap();
+    let fixed = |name: &str, count: usize| Fixed {
+        name: format!("layers.0.attention.{name}"),
+        numbers: (0..count).map(|i| i as f64 / 8.0).collect(),
+    };
+    let options = small();
+    let all = [fixed("w_k", 8), fixed("w_o", 8)];
+    let job = Job { source: Source::Data(&data), dev: None, options: &options, out: directory.path(), fixed: &all };
+    train(&job, false, &mut |_| ControlFlow::Break(())).unwrap();
+    train(&job, true, &mut |_| ControlFlow::Continue(())).unwrap();
+    let AnyModel::F32(model) = AnyModel::open(directory.path()).unwrap() else { panic!("f32 is the default") };
+    let head = &model.transformer.layers[0].attention.as_ref().unwrap().heads[0];
+    let wanted: Vec<f32> = (0..8_u8).map(|i| f32::from(i) / 8.0).collect();
+    assert_eq!((&head.w_k.data, &head.w_o.data), (&wanted, &wanted));
+    assert_ne!(head.w_q.data, wanted);
+    let other = directory.path().join("other");
+    for (bad, word) in [(fixed("w_x", 8), "w_x"), (fixed("w_k", 7), "7 numbers")] {
+        let job = Job { out: &other, fixed: std::slice::from_ref(&bad), ..job };
+        let message = train(&job, false, &mut |_| ControlFlow::Continue(())).unwrap_err().to_string();
+        assert!(message.contains(word), "{message}");
+    }
 }

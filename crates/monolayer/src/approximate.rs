@@ -14,6 +14,7 @@ mod quantizer;
 mod reach;
 mod readout;
 mod save;
+pub mod study;
 
 use serde_json::json;
 
@@ -118,8 +119,8 @@ impl Approximator {
                 "use at least 1 for both",
             ));
         }
+        self.check_ids(f, parts)?;
         let grid = Grid::uniform(f.dim(), parts);
-        self.cells(f, &grid)?;
         let levels = cells::levels(f, &grid, self.p, self.effort)?;
         self.plan_levels(grid, &levels, tell)
     }
@@ -156,23 +157,17 @@ impl Approximator {
         }
     }
 
-    /// The cells of a function's sequences on a grid; an error if they are too many.
-    fn cells(&self, f: &dyn Function, grid: &Grid) -> Result<Cells> {
-        let cells = Cells { token_cells: grid.token_cells(), length: f.length(), symmetric: f.is_equivariant() };
-        match cells.count() {
-            Some(count) if count <= self.most_ids => Ok(cells),
-            count => {
-                let count = count.map_or("more than 2^63".to_owned(), |count| count.to_string());
-                Err(Error::request(
-                    format!(
-                        "a grid of {} parts makes {count} ids, about twice as many hidden units, and {} is the most here",
-                        grid.edges[0].len() - 1,
-                        self.most_ids
-                    ),
-                    "use a coarser --grid or a larger --epsilon",
-                ))
-            }
-        }
+    /// An error if a grid makes too many ids.
+    fn check_ids(&self, f: &dyn Function, parts: usize) -> Result<()> {
+        let (ids, units) = match self.ids(f, parts as u64) {
+            Some(ids) if ids <= self.most_ids => return Ok(()),
+            Some(ids) => (ids.to_string(), format!("about {} hidden units", 2 * u128::from(ids) + 1)),
+            None => ("more than 2^63".to_owned(), "twice as many hidden units".to_owned()),
+        };
+        Err(Error::request(
+            format!("a grid of {parts} parts makes {ids} ids, {units}, and {} ids are the most here", self.most_ids),
+            "use a coarser --grid or a larger --epsilon",
+        ))
     }
 
     /// The weights: eq. 19 with all skips.

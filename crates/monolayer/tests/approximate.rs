@@ -1,6 +1,6 @@
 //! Proposition 1, rebuilt: what a compiled function gives in cells, between them, outside the cube, and how far it is from f.
 
-use monolayer::approximate::{Approximation, Approximator, Reached};
+use monolayer::approximate::{Approximation, Approximator, Reached, study};
 use monolayer::cells::Cell;
 use monolayer::distance::distance;
 use monolayer::expression::{Expression, Program};
@@ -159,11 +159,102 @@ fn what_is_too_much_is_refused_with_numbers() {
     let f = program("x1*mean(x1)", 1, 3);
     let approximator = Approximator { most_ids: 1000, effort: 1, ..Approximator::default() };
     let error = approximator.compile(&f, 50, &|_| ()).unwrap_err().to_string();
-    assert!(error.contains("63750 ids"), "{error}");
+    assert!(error.contains("63750 ids, about 127501 hidden units"), "{error}");
+    // Refused before anything of that size is made.
+    let error = approximator.compile(&f, 1 << 60, &|_| ()).unwrap_err().to_string();
+    assert!(error.contains("more than 2^63 ids"), "{error}");
     let Reached::Short { needed, tried } = approximator.reach(&f, 0.001, &|_| ()).unwrap() else { panic!() };
     let needed = needed.unwrap();
     assert!(needed.grid[0] > 100 && needed.ids.unwrap() > 1_000_000 && !tried.is_empty(), "{needed:?}");
     assert!(approximator.compile(&f, 0, &|_| ()).is_err() && approximator.reach(&f, 0.0, &|_| ()).is_err());
+}
+
+/// The outputs of many sequences at once, row-major.
+fn outputs(g: &Approximation, mut sequences: Vec<f64>) -> Vec<f64> {
+    let (n, d) = (g.cells.length, g.grid.edges.len());
+    let offsets: Vec<usize> = (0..=sequences.len() / (n * d)).map(|i| i * n).collect();
+    monolayer::forward::transform(&g.model.transformer, &offsets, &mut sequences);
+    sequences
+}
+
+/// Functions, d, n and grids of about 10,000 and of more than 20,000 ids, with as many cells to look at.
+const LARGE: [(&str, usize, usize, usize, usize); 6] = [
+    ("x1*mean(x1)", 1, 2, 100, 10_000),
+    ("sin(5*x1) + max(x1)", 1, 3, 26, 9126),
+    ("x1*mean(x2); x2 - max(x1)", 2, 2, 10, 10_000),
+    ("sin(5*x1)*mean(x1)", 1, 2, 150, 1000),
+    ("x1*mean(x1) - min(x1)", 1, 3, 35, 1000),
+    ("x1*mean(x2); abs(x1 - x2)", 2, 2, 13, 1000),
+];
+
+/// At every center of 10,000 cells g is the level; with 22,500 ids and more, too; permuted, and outside the cube.
+#[test]
+fn many_ids_hold_in_double_precision() {
+    for (text, d, n, grid, look) in LARGE {
+        let f = program(text, d, n);
+        let g = Approximator { effort: 1, ..Approximator::default() }.compile(&f, grid, &|_| ()).unwrap();
+        assert!(g.floats && g.order.len() >= look && (look > 1000 || g.order.len() > 20_000), "{text}");
+        let mut rng = ChaCha8Rng::seed_from_u64(5);
+        let every = g.order.len() / look;
+        let cells: Vec<Cell> = (0..look).map(|i| g.cells.cell((i * every) as u64)).collect();
+        let center = |cell: &Cell| g.grid.sequence_box(cell).iter().map(|side| side.center()).collect::<Vec<f64>>();
+        let out = outputs(&g, cells.iter().flat_map(center).collect());
+        for (i, out) in out.chunks_exact(n * d).enumerate() {
+            let level = &g.levels[i * every * d..(i * every + 1) * d];
+            let near = out[..d].iter().zip(level).all(|(g, level)| (g - level).abs() <= 1e-6);
+            assert!(near, "{text}, {:?}: {out:?} {level:?}", cells[i]);
+        }
+        let turned = |cell: &Cell| {
+            let mut center = center(cell);
+            center.rotate_left(d);
+            center
+        };
+        let permuted = outputs(&g, cells[..500].iter().flat_map(turned).collect());
+        for (out, permuted) in out.chunks_exact(n * d).zip(permuted.chunks_exact(n * d)) {
+            let (head, tail) = out.split_at(d);
+            assert!(permuted.iter().zip(tail.iter().chain(head)).all(|(a, b)| (a - b).abs() <= 1e-6), "{text}");
+        }
+        let mut outside = |_| {
+            let mut x: Vec<f64> = (0..d * n).map(|_| rng.random_range(-0.2..1.2)).collect();
+            let far = 2.0 * g.ramp * (rng.random_range(0.0..1.0) * (5e5 / g.ramp).ln()).exp();
+            x[rng.random_range(0..d * n)] = if rng.random_range(0..2) == 0 { -far } else { 1.0 + far };
+            x
+        };
+        let out = outputs(&g, (0..500).flat_map(&mut outside).collect());
+        assert!(out.iter().all(|y| y.abs() <= 1e-6), "{text}");
+    }
+}
+
+#[test]
+fn errors_and_sizes_against_the_grid() {
+    let f = program("sin(3*x1) + mean(x1)^2", 1, 2);
+    let rows = study::series(&Approximator::default(), &f, &[4, 8, 16], 16_384).unwrap();
+    for row in &rows {
+        assert!(row.floats && row.measured.distance <= row.bound, "{row:?}");
+        // The best level of a cell is nearer than f of its center, and no ramp is needed between equal levels.
+        assert!(row.measured.distance <= row.plain_measured.distance, "{row:?}");
+        assert!(row.size.hidden < row.plain.hidden && row.size.parameters < row.plain.parameters, "{row:?}");
+        assert!(row.size.nonzero <= row.size.parameters && row.size.ids == row.grid[0].pow(2), "{row:?}");
+    }
+    let slope = study::slope(&rows.iter().map(|row| (row.grid[0] as f64, row.measured.distance)).collect::<Vec<_>>());
+    assert!((slope + 1.0).abs() < 0.1, "{slope}");
+    assert!((study::variance(&program("x1 + 3", 1, 2), 16_384) - 1.0 / 12.0).abs() < 1e-3);
+}
+
+/// Section 6: without F1 a layer knows a token and its context by one number, which is all some functions need.
+#[test]
+fn without_a_quantizer_few_functions_are_near() {
+    let measure = |text: &str| {
+        let found = study::without_quantizer(&program(text, 1, 2), 200, 8192, 0);
+        assert!(found.hidden <= 200 && found.model.pre_feed_forward.is_none() && found.model.layers.len() == 1);
+        (found.constant.distance, found.floor, found.measured.distance)
+    };
+    let (constant, _, near) = measure("x1 + mean(x1)");
+    assert!(near < 0.05 * constant, "{near} of {constant}");
+    let (constant, floor, far) = measure("sin(2*pi*x1 + pi*mean(x1))*mean(x1)");
+    assert!(floor > 0.1 * constant && far > 0.1 * constant && far < constant, "{floor}, {far} of {constant}");
+    // The model is about as good as any read-out of its attention can be.
+    assert!(far < 1.1 * floor, "{far} {floor}");
 }
 
 /// A million ids, proved in double precision; run with `--ignored --release`.

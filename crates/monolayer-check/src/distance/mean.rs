@@ -70,7 +70,9 @@ pub fn mean(f: &View, sides: &[Interval], g: Interval, p: f64) -> Mean {
     let second = (power(center.mignitude(), 2.0) + variance).sqrt() / SLACK - (rest_two + off) * SLACK;
     let lower = from_second_moment(second.max(0.0), apart.magnitude(), p) / SLACK;
     let upper = if upper < by_sup && known > UNDERFLOW { upper } else { by_sup };
-    Mean { upper, lower: lower.max(by_inf), loose: (upper - known).max(0.0) }
+    // What the slopes leave open, both ways: where they say less than the range does, smaller boxes help, too.
+    let at_least = power((power(known, 1.0 / p) - rest_norm - off).max(0.0), p);
+    Mean { upper, lower: lower.max(by_inf), loose: (upper - at_least).max(0.0) }
 }
 
 fn reach((slope, side): (&Interval, &Interval)) -> f64 {
@@ -124,6 +126,10 @@ mod tests {
                 let found = mean(&view, &sides, Interval::point(level), p);
                 assert!(found.lower <= exact * 1.001 && exact <= found.upper * 1.001, "{p} {level} {exact} {found:?}");
                 assert!(found.lower < found.upper);
+                // Slopes that say nothing leave it open, though the range is known.
+                let steep = View { slopes: &[Interval::new(-10.0, 90.0), slopes[1]], ..view };
+                let open = mean(&steep, &sides, Interval::point(level), p);
+                assert!(open.upper >= found.upper && open.loose > 0.9 * open.upper, "{open:?}");
                 if p == 2.0 {
                     assert!(found.upper < 1.6 * exact && found.lower > 0.5 * exact, "{level} {exact} {found:?}");
                 }

@@ -15,6 +15,8 @@ pub struct Machine<'a> {
     expression: &'a Expression,
     /// Entries of a sequence, n d.
     entries: usize,
+    /// For each output, whether it uses each of the aggregates.
+    needed: Vec<Vec<bool>>,
     stack: Vec<Interval>,
     slots: Vec<Interval>,
     spare: Vec<Interval>,
@@ -44,52 +46,49 @@ impl<'a> Machine<'a> {
     /// A machine for sequences of `length` tokens.
     pub fn new(expression: &'a Expression, length: usize) -> Self {
         let entries = length * expression.dim;
-        Self { expression, entries, stack: vec![], slots: vec![], spare: vec![], undefined: false }
+        let needed = expression.outputs.iter().map(|output| needed(expression, output)).collect();
+        Self { expression, entries, needed, stack: vec![], slots: vec![], spare: vec![], undefined: false }
     }
 
     fn frame(&self) -> usize {
         2 + self.entries
     }
 
-    /// What the output token's coordinates are over a box of sequences; the whole line where something may be undefined.
-    pub fn run(&mut self, sides: &[Interval], own: usize) {
-        self.stack.clear();
+    /// What one coordinate of the output token is over a box of sequences; the whole line where something may be undefined.
+    pub fn run(&mut self, sides: &[Interval], own: usize, output: usize) -> View<'_> {
         self.slots.clear();
         self.undefined = false;
         let expression = self.expression;
-        for aggregate in &expression.aggregates {
+        for (slot, aggregate) in expression.aggregates.iter().enumerate() {
             self.stack.clear();
-            for running in 0..self.entries / expression.dim {
-                self.steps(&aggregate.body, sides, Tokens { running, own });
+            if self.needed[output][slot] {
+                for running in 0..self.entries / expression.dim {
+                    self.steps(&aggregate.body, sides, Tokens { running, own });
+                }
+                self.join(aggregate.over, sides);
+            } else {
+                self.constant(ZERO);
             }
-            self.join(aggregate.over, sides);
             self.slots.extend_from_slice(&self.stack);
         }
         self.stack.clear();
-        for output in &expression.outputs {
-            self.steps(output, sides, Tokens { running: own, own });
-        }
+        self.steps(&expression.outputs[output], sides, Tokens { running: own, own });
         if self.undefined {
             self.stack.fill(Interval::WHOLE);
         }
+        View { range: self.stack[0], center: self.stack[1], slopes: &self.stack[2..] }
     }
 
     /// Steps of intervals that a run takes, about.
-    pub fn cost(&self) -> u64 {
+    pub fn cost(&self, output: usize) -> u64 {
         let tokens = self.entries / self.expression.dim;
         let of = |aggregate: &super::Aggregate| {
             let pairs = if aggregate.over == Over::Var { 3 * tokens * tokens } else { tokens };
             tokens * aggregate.body.len() + pairs
         };
-        let steps = self.expression.aggregates.iter().map(of).sum::<usize>();
-        let outputs = self.expression.outputs.iter().map(Vec::len).sum::<usize>();
-        ((steps + outputs) * self.frame()) as u64
-    }
-
-    /// The outputs of the last run.
-    pub fn outputs(&self) -> impl Iterator<Item = View<'_>> {
-        let views = self.stack.chunks_exact(self.frame());
-        views.map(|frame| View { range: frame[0], center: frame[1], slopes: &frame[2..] })
+        let aggregates = self.expression.aggregates.iter().zip(&self.needed[output]);
+        let steps = aggregates.filter(|(_, needed)| **needed).map(|(aggregate, _)| of(aggregate)).sum::<usize>();
+        ((steps + self.expression.outputs[output].len()) * self.frame()) as u64
     }
 
     fn steps(&mut self, ops: &[Op], sides: &[Interval], tokens: Tokens) {
@@ -224,6 +223,26 @@ impl<'a> Machine<'a> {
         self.binary(Binary::Div, sides);
         self.spare = values;
     }
+}
+
+/// Which aggregates some steps use, themselves or through others.
+fn needed(expression: &Expression, ops: &[Op]) -> Vec<bool> {
+    let mut needed = vec![false; expression.aggregates.len()];
+    let mark = |ops: &[Op], needed: &mut Vec<bool>| {
+        for op in ops {
+            if let Op::Slot(slot) = op {
+                needed[*slot] = true;
+            }
+        }
+    };
+    mark(ops, &mut needed);
+    // Inner ones stand before those that use them.
+    for slot in (0..needed.len()).rev() {
+        if needed[slot] {
+            mark(&expression.aggregates[slot].body, &mut needed);
+        }
+    }
+    needed
 }
 
 fn value(function: Unary, u: Interval) -> Interval {

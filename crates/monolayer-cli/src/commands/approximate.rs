@@ -7,12 +7,12 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::ValueEnum;
+use monolayer::Error;
 use monolayer::approximate::{Approximation, Approximator, Needed, Reached, Tried, parts};
 use monolayer::arithmetic::Interval;
 use monolayer::distance::{Measured, distance};
 use monolayer::expression::{Domain, Expression, Program, zoo};
 use monolayer::function::Function;
-use monolayer::{Error, model_file};
 use serde_json::{Value, json};
 
 use super::{Outcome, Shared};
@@ -44,16 +44,16 @@ pub struct Args {
     #[arg(long, value_name = "G", conflicts_with = "epsilon", required_unless_present_any = ["epsilon", "list"])]
     grid: Option<usize>,
     /// The bound on d_p to meet, with the smallest grid that does
-    #[arg(long, value_name = "E")]
+    #[arg(long, value_name = "E", allow_negative_numbers = true)]
     epsilon: Option<f64>,
     /// Equal parts for --epsilon, too, instead of parts adapted to the function
     #[arg(long)]
     uniform: bool,
     /// The exponent p of d_p
-    #[arg(long, default_value_t = 2.0)]
+    #[arg(long, default_value_t = 2.0, allow_negative_numbers = true)]
     p: f64,
     /// Vectors for places: auto where the function uses places, none
-    #[arg(long, value_enum, default_value = "auto")]
+    #[arg(long, value_enum, default_value = "auto", num_args = 0..=1, default_missing_value = "auto")]
     positions: PositionsArg,
     /// The seed of the search for codes and of the measured distance
     #[arg(long, default_value_t = 0)]
@@ -219,7 +219,7 @@ fn short(args: &Args, tried: &[Tried], needed: Option<&Needed>) -> Error {
 fn measure(args: &Args, program: &Program, approximation: &Approximation) -> Measured {
     let (n, d) = (program.length(), program.dim());
     let cost = (n * approximation.units().1 * 4 * d) as f64;
-    let points = args.points.unwrap_or((MEASURING / cost).clamp(512.0, 131_072.0) as usize / 16 * 16);
+    let points = args.points.unwrap_or((MEASURING / cost).clamp(512.0, 524_288.0) as usize / 16 * 16);
     distance(&|x, y| program.values(x, y), &|x, y| approximation.evaluate(x, y), n * d, args.p, points, args.seed)
 }
 
@@ -233,31 +233,9 @@ struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    /// Parameters stored, and how many of them are not 0.
-    fn parameters(&self) -> (usize, usize) {
-        let tensors = model_file::tensors(&self.approximation.model);
-        let nonzero = |t: &(String, Vec<usize>, Vec<f64>)| t.2.iter().filter(|&&x| x != 0.0).count();
-        (tensors.iter().map(|t| t.2.len()).sum(), tensors.iter().map(nonzero).sum())
-    }
-
-    /// Hidden units and parameters of the construction with a ramp between any two ids: `d (2 D + 3)` and `2 M + 2 d` units.
-    fn plain(&self) -> (usize, usize) {
-        let parts = parts(&self.approximation.grid);
-        let (d, all) = (parts.len(), parts.iter().sum::<usize>());
-        let places = if self.approximation.cells.symmetric { 1 } else { self.approximation.cells.length };
-        let (quantizer, hidden) = (2 * all * places + 3 * d, 2 * self.approximation.order.len() + 2 * d);
-        (hidden, (quantizer + hidden) * (2 * d + 1) + 2 * d + 4 * d)
-    }
-
-    fn bound(&self) -> f64 {
-        let bound = &self.approximation.bound;
-        if self.approximation.floats { bound.inside } else { bound.real }
-    }
-
     fn json(&self) -> Value {
         let a = self.approximation;
-        let (parameters, nonzero) = self.parameters();
-        let (plain_hidden, plain_parameters) = self.plain();
+        let (size, plain) = (a.size(), a.plain());
         let everywhere = Some(a.bound.everywhere).filter(|x| x.is_finite());
         json!({
             "function": self.text,
@@ -265,14 +243,14 @@ impl Facts<'_> {
             "parts": parts(&a.grid),
             "edges": a.grid.edges,
             "ramp": a.ramp,
-            "ids": a.order.len(),
-            "hidden": a.units().1,
-            "quantizer_hidden": a.units().0,
-            "parameters": parameters,
-            "nonzero": nonzero,
-            "plain": { "ids": a.order.len(), "hidden": plain_hidden, "parameters": plain_parameters },
+            "ids": size.ids,
+            "hidden": size.hidden,
+            "quantizer_hidden": size.quantizer,
+            "parameters": size.parameters,
+            "nonzero": size.nonzero,
+            "plain": { "ids": plain.ids, "hidden": plain.hidden, "parameters": plain.parameters },
             "p": self.args.p,
-            "bound": self.bound(),
+            "bound": a.certified(),
             "arithmetic": if a.floats { "f64" } else { "real" },
             "bound_parts": { "cells": a.bound.cells, "ramps": a.bound.ramps, "rounding": a.bound.rounding },
             "bound_everywhere": everywhere,
@@ -288,8 +266,8 @@ impl Facts<'_> {
     fn text(&self, out: &std::path::Path) -> String {
         let a = self.approximation;
         let row = |name: &str, value: String, note: String| vec![name.to_owned(), value, note];
-        let (plain_hidden, plain_parameters) = self.plain();
-        let (bound, of) = (self.bound(), &a.bound);
+        let (size, plain) = (a.size(), a.plain());
+        let (bound, of) = (a.certified(), &a.bound);
         let arithmetic =
             if a.floats { "in f64, any order of summation" } else { "in real arithmetic; f64 does not hold these ids" };
         let everywhere = if of.everywhere.is_finite() {
@@ -313,10 +291,10 @@ impl Facts<'_> {
             row("ids", count(a.order.len()), format!("{:.1} times the error of a computed id apart", a.margin)),
             row(
                 "hidden units",
-                count(a.units().1),
-                format!("and {} in the quantizer; plain: {}", count(a.units().0), count(plain_hidden)),
+                count(size.hidden),
+                format!("and {} in the quantizer; plain: {}", count(size.quantizer), count(plain.hidden)),
             ),
-            row("parameters", count(self.parameters().0), format!("plain: {}", count(plain_parameters))),
+            row("parameters", count(size.parameters), format!("plain: {}", count(plain.parameters))),
             row("seconds", format!("{:.2}", self.seconds), String::new()),
         ];
         let out = out.display();

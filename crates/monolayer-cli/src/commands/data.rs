@@ -1,11 +1,15 @@
 //! `monolayer data`: what is in a dataset.
 
+use std::path::{Path, PathBuf};
+
 use anyhow::Result;
-use monolayer::Dataset;
 use monolayer::context::{Agreement, Contexts, distinct_rows};
 use monolayer::dataset::{Labels, Tokens};
 use monolayer::embedding::Embedding;
 use monolayer::separation::{Separation, separation};
+use monolayer::{Dataset, Error};
+use monolayer_lab::files;
+use monolayer_train::labels::Scheme;
 use serde_json::{Value, json};
 
 use super::{DataArgs, MaskArg, Outcome, Shared, place_json};
@@ -16,7 +20,8 @@ use crate::output::{count, percent, table};
 /// A context is a token and the normalized multiset of the tokens it sees; with positions, tokens are (word, place). Tokens
 /// whose label differs from the majority of their context are impossible: no weights get them right.
 #[derive(clap::Args)]
-#[command(after_help = "Example: monolayer data train.conll --embedding sign:64")]
+#[command(after_help = "Examples: monolayer data train.conll --embedding sign:64
+          monolayer data train.conll --labels iob2 --out train.iob2.conll")]
 pub struct Args {
     #[command(flatten)]
     data: DataArgs,
@@ -29,13 +34,22 @@ pub struct Args {
     /// The seed of the vectors for words
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// How entities are written as labels: as-is, iob1 or iob2
+    #[arg(long, value_name = "SCHEME", default_value = "as-is")]
+    labels: Scheme,
+    /// Write the words with their labels to a file of two columns
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
 }
 
 /// A line of the report lists no more conflicts than this.
 const SHOWN: usize = 10;
 
 pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
-    let data = args.data.open(shared)?;
+    let data = args.labels.apply(args.data.open(shared)?)?;
+    if let Some(out) = &args.out {
+        write(&data, out)?;
+    }
     let ids = data.token_ids();
     let labels = data.label_ids();
     let contexts = |positions| Contexts::new(&ids, &data.offsets, args.mask.into(), positions);
@@ -178,4 +192,25 @@ fn conflict_lines(data: &Dataset, contexts: &Contexts, agreement: &Agreement, ar
         text += &format!("  and {} more (-v shows all)\n", count(impossible.len() - shown));
     }
     text + &format!("next: monolayer memorize {} --out model\n", args.data.data)
+}
+
+/// Words with their labels as two columns; the file is whole or not there.
+pub fn write(data: &Dataset, path: &Path) -> Result<(), Error> {
+    if !matches!((&data.tokens, &data.labels), (Tokens::Words { .. }, Labels::Classes { .. })) {
+        return Err(Error::request("only words with classes can be written as columns", "leave --out out"));
+    }
+    let mut text = String::new();
+    for range in data.ranges() {
+        for t in range {
+            let (word, label) = (data.token_text(t), data.label_text(t));
+            let column = |text: &str| !text.is_empty() && !text.contains(char::is_whitespace);
+            if !column(&word) || !column(&label) || word.starts_with("-DOCSTART-") {
+                let what = format!("the word {word:?} with the label {label:?} cannot be written as columns");
+                return Err(Error::data(data.place(t), what, "leave --out out"));
+            }
+            text += &format!("{word} {label}\n");
+        }
+        text.push('\n');
+    }
+    files::write(path, text.as_bytes())
 }

@@ -1,6 +1,7 @@
 //! `monolayer experiment`: the figures.
 
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use anyhow::Result;
 use monolayer::{Dataset, Error};
@@ -8,6 +9,7 @@ use monolayer_lab::experiment::{self, Settings, run as frame};
 use serde_json::{Map, Value, json};
 
 use super::{Outcome, Shared};
+use crate::interrupt;
 use crate::output::Progress;
 
 /// An experiment: measurements on a grid, figures, and what was seen
@@ -17,13 +19,14 @@ use crate::output::Progress;
 #[derive(clap::Args)]
 #[command(after_help = "Example: monolayer experiment separation --quick --out runs/separation")]
 pub struct Args {
-    /// Which: separation, hardmax, precision, capacity, duplicates, similarity
+    /// Which: figure1, separation, hardmax, precision, capacity, duplicates, similarity, depth, rank, fixed-projection,
+    /// approximation
     #[arg(value_name = "NAME")]
     name: String,
     /// Small and noisy, in seconds
     #[arg(long)]
     quick: bool,
-    /// A dataset in place of a generated one (precision)
+    /// A dataset in place of the embedded or generated one (figure1, precision, depth, rank, fixed-projection)
     #[arg(long, value_name = "DATA")]
     data: Option<String>,
     /// The directory of the run (default: runs/NAME, or runs/NAME-quick)
@@ -46,12 +49,16 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     };
     let mut settings = Settings::new(experiment.as_ref(), args.quick, seeds, args.changes()?)?;
     settings.data = args.data.as_deref().map(Dataset::open).transpose()?;
-    if settings.data.is_some() && args.name != "precision" {
+    if settings.data.is_some() && !experiment.takes_data() {
         return Err(Error::request(format!("{} generates its data", args.name), "leave --data out").into());
     }
     let suffix = if args.quick { "-quick" } else { "" };
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("runs/{}{suffix}", args.name)));
-    let progress = Progress::new(shared, "measuring", experiment.grid(&settings)?.len());
+    let progress = Rc::new(Progress::new(shared, "measuring", experiment.grid(&settings)?.len()));
+    let lines = Rc::clone(&progress);
+    settings.say = Box::new(move |line| lines.line(line));
+    interrupt::catch()?;
+    settings.stop = interrupt::pressed;
     let outcome = frame::run(experiment.as_ref(), &settings, &out, &|_, _| progress.add(1))?;
     drop(progress);
     let json = json!({

@@ -6,7 +6,6 @@ mod report;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
 use monolayer::dataset::Format;
@@ -21,6 +20,7 @@ use monolayer_train::{Options, labels::Scheme};
 
 use self::options::Overrides;
 use super::{Outcome, Shared};
+use crate::interrupt;
 use crate::output::{Progress, count};
 
 /// Train a Transformer with rank-1 attention (eq. 20), or with attention of any rank
@@ -69,9 +69,6 @@ pub struct Args {
     overrides: Overrides,
 }
 
-/// Whether Ctrl-C was pressed.
-static STOP: AtomicBool = AtomicBool::new(false);
-
 pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     let overrides = args.overrides.table()?;
     let options = match &args.resume {
@@ -83,7 +80,11 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     match (&args.data, &args.function) {
         (Some(data), _) => {
             let data = open(data, args.format, options.labels, shared)?;
-            run_on(args, shared, Job { source: Source::Data(&data), dev: dev.as_ref(), options: &options, out })
+            run_on(
+                args,
+                shared,
+                Job { source: Source::Data(&data), dev: dev.as_ref(), options: &options, out, fixed: &[] },
+            )
         }
         (None, function) => {
             let (text, dim) = (function.as_deref().unwrap_or_default(), options.dim.unwrap_or(0));
@@ -91,19 +92,18 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
             let apply = |x: &[f64], y: &mut [f64]| program.values(x, y);
             let text = program.expression().text().to_owned();
             let function = Function { text, dim, length: program.length(), samples: args.samples, apply: &apply };
-            run_on(args, shared, Job { source: Source::Function(&function), dev: dev.as_ref(), options: &options, out })
+            run_on(
+                args,
+                shared,
+                Job { source: Source::Function(&function), dev: dev.as_ref(), options: &options, out, fixed: &[] },
+            )
         }
     }
 }
 
 /// Trains, watched and stoppable.
 fn run_on(args: &Args, shared: &Shared, job: Job) -> Result<Outcome> {
-    // The first Ctrl-C stops the run at the end of a step, the second the program at once.
-    ctrlc::set_handler(|| {
-        if STOP.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    })?;
+    interrupt::catch()?;
     let steps = job.options.epochs * job.source.sequences().div_ceil(job.options.batch);
     let progress = Progress::new(shared, "training", steps);
     let mut done = 0;
@@ -117,7 +117,7 @@ fn run_on(args: &Args, shared: &Shared, job: Job) -> Result<Outcome> {
             }
             Event::Evaluated(metrics) => progress.line(&line(metrics)),
         }
-        if STOP.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if interrupt::pressed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     drop(progress);
     Ok(report::outcome(&job, &args.source(), &finished))

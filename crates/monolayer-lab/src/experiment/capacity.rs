@@ -6,7 +6,7 @@ use monolayer::memorize::paper_parameters;
 use monolayer::{Error, Result};
 use serde_json::{Value, json};
 
-use super::learner::Task;
+use super::learner::{Task, all};
 use super::point::{at, found};
 use super::tasks::distinct;
 use super::{At, Experiment, Found, Learner, Points, Settings};
@@ -35,10 +35,14 @@ impl Experiment for Capacity {
 
     fn parameters(&self, quick: bool) -> Value {
         if quick {
-            json!({ "sequences": [16, 64, 256], "length": [2, 8, 16], "vocabulary": 50, "labels": 4 })
+            json!({ "sequences": [8, 32, 64], "length": [2, 8], "vocabulary": 50, "labels": 4 })
         } else {
-            json!({ "sequences": [16, 64, 256, 1024, 2048], "length": [2, 4, 8, 16, 32], "vocabulary": 50, "labels": 4 })
+            json!({ "sequences": [16, 64, 256, 1024], "length": [2, 4, 8, 16], "vocabulary": 50, "labels": 4 })
         }
+    }
+
+    fn learners(&self) -> Vec<Box<dyn Learner>> {
+        all()
     }
 
     fn grid(&self, settings: &Settings) -> Result<Vec<At>> {
@@ -59,7 +63,8 @@ impl Experiment for Capacity {
         let whole = |name: &str| settings.number(name).map(|x| x as usize);
         let data =
             distinct(at.count("sequences"), at.count("length"), whole("vocabulary")?, whole("labels")?, at.seed());
-        let task = Task { data: &data, positions: true, seed: at.seed(), quick: settings.quick, scratch };
+        let task =
+            Task { data: &data, positions: true, seed: at.seed(), quick: settings.quick, scratch, stop: settings.stop };
         let learned = learner(settings, at)?.learn(&task)?;
         let tokens = data.tokens() as f64;
         Ok(found(json!({
@@ -117,7 +122,8 @@ impl Experiment for Capacity {
         };
         let lines: String = points.names("learner").into_iter().map(line).collect();
         format!(
-            "Labels are random: there is nothing to understand. No two sequences are equal and tokens know their places, so no two contexts contradict.\n\n{lines}"
+            "Labels are random: there is nothing to understand. No two sequences are equal and tokens know their places, so no two contexts contradict. \
+             Trained models have as many parameters as the compiled one, or as few as a dimension of 64 allows.\n\n{lines}"
         )
     }
 }

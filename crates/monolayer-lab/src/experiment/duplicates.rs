@@ -8,10 +8,10 @@ use monolayer::context::Contexts;
 use serde_json::{Value, json};
 
 use super::capacity::learner;
-use super::learner::Task;
+use super::learner::{Task, all};
 use super::point::{at, found};
 use super::tasks::random_labels;
-use super::{At, Experiment, Found, Points, Settings};
+use super::{At, Experiment, Found, Learner, Points, Settings};
 use crate::plot::axis::number;
 use crate::plot::{Axis, Figure};
 
@@ -29,10 +29,14 @@ impl Experiment for Duplicates {
 
     fn parameters(&self, quick: bool) -> Value {
         if quick {
-            json!({ "vocabulary": [2, 4, 8, 16, 64], "sequences": 200, "length": 8, "labels": 4 })
+            json!({ "vocabulary": [2, 8, 64], "sequences": 50, "length": 8, "labels": 4 })
         } else {
-            json!({ "vocabulary": [1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128], "sequences": 1000, "length": 8, "labels": 4 })
+            json!({ "vocabulary": [1, 2, 4, 8, 16, 32, 64, 128], "sequences": 500, "length": 8, "labels": 4 })
         }
+    }
+
+    fn learners(&self) -> Vec<Box<dyn Learner>> {
+        all()
     }
 
     fn grid(&self, settings: &Settings) -> Result<Vec<At>> {
@@ -63,7 +67,8 @@ impl Experiment for Duplicates {
         // No weights do better than the contexts allow.
         let contexts = Contexts::new(&ids, &data.offsets, Mask::None, positions);
         let impossible = contexts.agree(&data.label_ids().unwrap_or_default()).impossible.len();
-        let task = Task { data: &data, positions, seed: at.seed(), quick: settings.quick, scratch };
+        let task =
+            Task { data: &data, positions, seed: at.seed(), quick: settings.quick, scratch, stop: settings.stop };
         let learned = learner(settings, at)?.learn(&task)?;
         let tokens = data.tokens() as f64;
         Ok(found(json!({
@@ -76,21 +81,27 @@ impl Experiment for Duplicates {
     }
 
     fn figures(&self, _: &Settings, points: &Points) -> Vec<Figure> {
-        let (x, y) = (
-            Axis::log("vocabulary", "different words"),
-            Axis::linear("memorized", "share of tokens").between(0.0, 1.02),
-        );
-        let mut figure = Figure::new("memorized", "Random labels memorized as words repeat", x, y)
-            .caption("The smaller the vocabulary, the more often a word occurs in a sequence. The ceiling is what any weights can reach.");
-        for positions in points.names("positions") {
+        let figure = |positions: String| {
             let own = points.with("positions", &positions);
-            figure = figure.line(format!("ceiling, {positions}"), own.curve("vocabulary", "possible"));
-            for name in points.names("learner") {
+            let (x, y) = (
+                Axis::log("vocabulary", "different words"),
+                Axis::linear("memorized", "share of tokens").between(0.0, 1.02),
+            );
+            let (name, title) =
+                (positions.replace(' ', "-"), format!("Random labels memorized as words repeat, {positions}"));
+            let mut figure = Figure::new(&name, title, x, y)
+                .caption(
+                    "The smaller the vocabulary, the more often a word occurs in a sequence. The ceiling is what any weights \
+                     can reach.",
+                )
+                .line("ceiling", own.curve("vocabulary", "possible"));
+            for name in own.names("learner") {
                 let curve = own.with("learner", &name).curve("vocabulary", "memorized");
-                figure = figure.points(format!("{name}, {positions}"), curve);
+                figure = figure.points(name, curve);
             }
-        }
-        vec![figure]
+            figure
+        };
+        points.names("positions").into_iter().map(figure).collect()
     }
 
     fn summary(&self, _: &Settings, points: &Points) -> String {

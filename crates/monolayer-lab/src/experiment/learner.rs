@@ -5,7 +5,9 @@ use std::path::Path;
 use monolayer::certificate::Claim;
 use monolayer::memorize::{Memorizer, Precision};
 use monolayer::position::Positions;
-use monolayer::{Dataset, Result, model_file, with_model};
+use monolayer::{AnyModel, Dataset, Result, model_file, with_model};
+
+use super::trained::Trained;
 
 /// What a learner is given besides the data.
 pub struct Task<'a> {
@@ -19,6 +21,8 @@ pub struct Task<'a> {
     pub quick: bool,
     /// A directory for what should survive an interruption.
     pub scratch: &'a Path,
+    /// Whether to stop as soon as what was done is safe.
+    pub stop: fn() -> bool,
 }
 
 /// What a learner has learned.
@@ -45,8 +49,34 @@ pub trait Learner {
     fn learn(&self, task: &Task) -> Result<Learned>;
 }
 
+/// All learners.
+pub fn all() -> Vec<Box<dyn Learner>> {
+    vec![Box::new(Compiled), Box::new(Trained { full_rank: false }), Box::new(Trained { full_rank: true })]
+}
+
 /// The compiler: Corollary 2.
 pub struct Compiled;
+
+impl Compiled {
+    fn memorizer(task: &Task) -> Memorizer {
+        Memorizer {
+            positions: if task.positions { Positions::Sign(32) } else { Positions::None },
+            seed: task.seed,
+            candidates: if task.quick { 64 } else { 256 },
+            precision: Precision::Auto,
+            ..Memorizer::default()
+        }
+    }
+
+    /// How many numbers the compiled model stores.
+    pub fn parameters(&self, task: &Task) -> Result<usize> {
+        Ok(stored(&Self::memorizer(task).compile(task.data, &|_, _| {})?.model))
+    }
+}
+
+fn stored(model: &AnyModel) -> usize {
+    with_model!(model, m => model_file::tensors(m).iter().map(|tensor| tensor.2.len()).sum())
+}
 
 impl Learner for Compiled {
     fn name(&self) -> &'static str {
@@ -54,23 +84,15 @@ impl Learner for Compiled {
     }
 
     fn learn(&self, task: &Task) -> Result<Learned> {
-        let memorizer = Memorizer {
-            positions: if task.positions { Positions::Sign(32) } else { Positions::None },
-            seed: task.seed,
-            candidates: if task.quick { 64 } else { 256 },
-            precision: Precision::Auto,
-            ..Memorizer::default()
-        };
+        let memorizer = Self::memorizer(task);
         let auto = memorizer.compile(task.data, &|_, _| {})?;
-        let parameters =
-            with_model!(&auto.model, m => model_file::tensors(m).iter().map(|tensor| tensor.2.len()).sum());
         // Both precisions of one and the same single-precision model.
         let single = Memorizer { precision: Precision::F32, ..memorizer }.compile(task.data, &|_, _| {})?;
         let right = |claim: &Claim| if let Claim::Labels { right, .. } = claim { Some(*right) } else { None };
         let proved: Vec<usize> = single.claims.iter().filter_map(right).collect();
         Ok(Learned {
             right: auto.right,
-            parameters,
+            parameters: stored(&auto.model),
             proved: proved.try_into().ok(),
             ratios: single.ratios.try_into().ok(),
             gap: Some(auto.gap).filter(|gap| gap.is_finite()),

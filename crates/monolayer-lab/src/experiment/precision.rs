@@ -24,6 +24,10 @@ impl Experiment for Precision {
         "How large a dataset can f32 and f64 hold, with proof?"
     }
 
+    fn takes_data(&self) -> bool {
+        true
+    }
+
     fn parameters(&self, quick: bool) -> Value {
         let most = if quick { 8 } else { 12 };
         let sequences: Vec<u64> = (3..=most).map(|e| 1 << e).collect();
@@ -46,7 +50,8 @@ impl Experiment for Precision {
                 distinct(at.count("sequences"), whole("length")?, whole("vocabulary")?, whole("labels")?, at.seed())
             }
         };
-        let task = Task { data: &data, positions: true, seed: at.seed(), quick: settings.quick, scratch };
+        let task =
+            Task { data: &data, positions: true, seed: at.seed(), quick: settings.quick, scratch, stop: settings.stop };
         let learned = learner::Compiled.learn(&task)?;
         let tokens = data.tokens() as f64;
         Ok(found(json!({

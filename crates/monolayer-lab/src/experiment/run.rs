@@ -47,6 +47,7 @@ pub fn run(
             kept += 1;
             found.clone()
         } else {
+            settings.go_on()?;
             let found = measure(experiment, settings, at, directory, i)?;
             append(&mut file, &line(at, &found)).map_err(|e| Error::io(&path, e))?;
             found

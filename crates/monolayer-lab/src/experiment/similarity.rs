@@ -8,10 +8,10 @@ use rand::seq::SliceRandom as _;
 use serde_json::{Value, json};
 
 use super::capacity::learner;
-use super::learner::Task;
+use super::learner::{Task, all};
 use super::point::{at, found};
 use super::tasks::{labeled, random};
-use super::{At, Experiment, Found, Points, Settings};
+use super::{At, Experiment, Found, Learner, Points, Settings};
 use crate::plot::axis::number;
 use crate::plot::{Axis, Figure};
 
@@ -29,11 +29,15 @@ impl Experiment for Similarity {
 
     fn parameters(&self, quick: bool) -> Value {
         if quick {
-            json!({ "differences": [1, 2, 4, 8, 16], "length": 16, "families": 5, "variants": 20, "vocabulary": 100, "labels": 4 })
+            json!({ "differences": [1, 4, 16], "length": 16, "families": 4, "variants": 8, "vocabulary": 100, "labels": 4 })
         } else {
-            json!({ "differences": [1, 2, 3, 4, 6, 8, 12, 16], "length": 16, "families": 20, "variants": 50, "vocabulary": 100,
+            json!({ "differences": [1, 2, 4, 8, 16], "length": 16, "families": 10, "variants": 30, "vocabulary": 100,
                     "labels": 4 })
         }
+    }
+
+    fn learners(&self) -> Vec<Box<dyn Learner>> {
+        all()
     }
 
     fn grid(&self, settings: &Settings) -> Result<Vec<At>> {
@@ -59,7 +63,8 @@ impl Experiment for Similarity {
 
     fn measure(&self, settings: &Settings, at: &At, scratch: &Path) -> Result<Found> {
         let data = families(settings, at)?;
-        let task = Task { data: &data, positions: true, seed: at.seed(), quick: settings.quick, scratch };
+        let task =
+            Task { data: &data, positions: true, seed: at.seed(), quick: settings.quick, scratch, stop: settings.stop };
         let learned = learner(settings, at)?.learn(&task)?;
         let tokens = data.tokens() as f64;
         Ok(found(json!({

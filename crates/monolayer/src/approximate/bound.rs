@@ -1,7 +1,8 @@
 //! The certified bound on d_p(f, g): the error in the cells, the ramps of the quantizer, and rounding.
 //!
 //! Outside the ramps g is the level of the cell, up to rounding. On the ramps a computed id is anywhere between the first
-//! and the last, so g is anywhere between the lowest and the highest level. Sums are rounded outward.
+//! and the last, so g is anywhere between the lowest and the highest level. Sums are rounded outward, and the bounds that come
+//! of them up to four digits: what is told is what is claimed.
 
 use super::readout::Readout;
 use crate::arithmetic::Interval;
@@ -37,6 +38,16 @@ fn power(x: Interval, e: Interval) -> Interval {
     } else {
         Interval::new(of(x.lo().max(0.0)).lo(), of(x.hi()).hi())
     }
+}
+
+/// The next number of four digits that is not below x.
+fn four_digits(x: f64) -> f64 {
+    if !(x > 0.0 && x.is_finite()) {
+        return x;
+    }
+    let unit = 10_f64.powi(x.log10().floor() as i32 - 3);
+    let told: f64 = format!("{:.3e}", (x / unit).ceil() * unit).parse().expect("a number was written");
+    if told >= x { told } else { x }
 }
 
 impl Bound {
@@ -82,17 +93,36 @@ impl Bound {
             };
             let largest = (0..d).map(largest).fold(point(0.0), |sum, x| sum + x);
             let outside = power(inside, p) + shell * point(n as f64) * largest;
-            root(outside).hi()
+            four_digits(root(outside).hi())
         } else {
             f64::INFINITY
         };
         Self {
-            inside: inside.hi(),
-            real: real.hi(),
+            inside: four_digits(inside.hi()),
+            real: four_digits(real.hi()),
             everywhere,
             cells: cells.hi(),
             ramps: root(ramps).hi(),
             rounding: rounding.hi(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::four_digits;
+
+    #[test]
+    fn bounds_are_told_in_four_digits_and_never_below() {
+        for (x, told) in
+            [(0.288_675_1, 0.2887), (0.1, 0.1), (0.099_995, 0.1), (1.0, 1.0), (123_456.0, 123_500.0), (0.0, 0.0)]
+        {
+            assert_eq!(four_digits(x), told);
+        }
+        let mut x = 1e-250_f64;
+        while x < 1e250 {
+            assert!(four_digits(x) >= x && four_digits(x) <= 1.0011 * x, "{x}");
+            x *= 1.37;
         }
     }
 }

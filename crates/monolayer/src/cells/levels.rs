@@ -118,8 +118,8 @@ fn join(f: &dyn Function, cells: Cells, p: f64, known: &[Known], evaluations: us
         p,
         levels: known.iter().map(|known| known.level).collect(),
         sup: known.iter().map(|known| known.sup).collect(),
-        // The sum has a relative error for each term; what underflows is far below the last number.
-        error: sum * places * (SLACK + known.len() as f64 * f64::EPSILON) + 1e-290,
+        // The sum has a relative error for each term; what underflows, here or in a checker, is far below the last number.
+        error: sum * places * (SLACK + known.len() as f64 * f64::EPSILON) + 1e-240,
         range: (0..f.dim()).map(hull).collect(),
         evaluations,
     })

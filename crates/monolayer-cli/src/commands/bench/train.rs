@@ -1,6 +1,5 @@
 //! `monolayer bench train`: the trainer against the arithmetic it cannot do without, and against PyTorch.
 
-use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -13,6 +12,7 @@ use monolayer_train::source::Source;
 use monolayer_train::{Options, bound};
 use serde_json::{Value, json};
 
+use super::super::data::write;
 use super::{Outcome, peer};
 use crate::output::{count, table};
 
@@ -49,23 +49,36 @@ pub fn run(args: &Args) -> Result<Outcome> {
     let Labels::Classes { names, .. } = &data.labels else {
         return Err(Error::request(format!("{}: no classes as labels", data.name), "give a CoNLL file").into());
     };
-    let file = match &args.data {
-        Some(source) => source.clone(),
-        None => write_conll(&data, &scratch.path().join("corpus.conll"))?,
+    let file = if let Some(source) = &args.data {
+        source.clone()
+    } else {
+        let path = scratch.path().join("corpus.conll");
+        write(&data, &path)?;
+        path.display().to_string()
     };
     let peak = [512, 1024, 2048].map(bench::square_product).into_iter().fold(0.0, f64::max);
     let mut rows = vec![heading(args.python.is_some())];
     let mut runs = Vec::new();
+    let mut zeros = String::new();
     for &layers in &args.layers {
         let options = Options { layers, epochs: args.epochs, eval_every: 0, ..Options::default() };
         let out = scratch.path().join(format!("model-{layers}"));
-        let job = Job { source: Source::Data(&data), dev: None, options: &options, out: &out };
+        let job = Job { source: Source::Data(&data), dev: None, options: &options, out: &out, fixed: &[] };
         let report = train(&job, false, &mut |_| ControlFlow::Continue(()))?;
         let rate = report.progress.tokens_per_second.unwrap_or(0.0);
         let seconds = data.tokens() as f64 / rate;
         let architecture = options.architecture(Some(1), None, Some(names.len()), data.longest())?;
         let products = data.tokens() as f64 * bound::seconds_per_token(&architecture, CHUNK);
         let at_peak = data.tokens() as f64 * bound::operations(&architecture) / (peak * 1e9);
+        let firing = report.progress.history.last().map_or(0.0, |last| last.firing);
+        let [whole, skipping] = bound::skipping_zeros(&architecture, CHUNK, firing);
+        zeros += &format!(
+            "{layers} layers: {:.0} % of the hidden units are above zero; the gradient of a feed-forward block takes {:.2} us for a token \
+             with whole products, {:.2} us without the zeros\n",
+            100.0 * firing,
+            1e6 * whole,
+            1e6 * skipping,
+        );
         let peer =
             args.python.as_ref().map(|python| peer::fastest(python, &file, layers, args.epochs, args.peer_steps));
         let mut peer = peer.transpose()?;
@@ -94,6 +107,9 @@ pub fn run(args: &Args) -> Result<Outcome> {
             "over_products": seconds / products,
             "peak_seconds": at_peak,
             "over_peak": seconds / at_peak,
+            "firing": firing,
+            "whole_gradient_seconds": whole,
+            "skipping_gradient_seconds": skipping,
             "peer": peer,
             "ratio": ratio,
         }));
@@ -103,7 +119,7 @@ pub fn run(args: &Args) -> Result<Outcome> {
         json!({ "threads": threads, "data": data.name, "tokens": data.tokens(), "peak_gflops": peak, "runs": runs });
     let text = format!(
         "{}, {} tokens, {threads} threads; peak {peak:.1} GFLOP/s\n{}\
-         products: the matrix products of an epoch alone, at the model's shapes; peak: their operations at the peak of large products\n",
+         products: the matrix products of an epoch alone, at the model's shapes; peak: their operations at the peak of large products\n{zeros}",
         data.name,
         count(data.tokens()),
         table(&rows, &[7]),
@@ -117,17 +133,4 @@ fn heading(peer: bool) -> Vec<String> {
         names.extend(["PyTorch tokens/s", "in mode", "ratio"]);
     }
     names.into_iter().map(str::to_owned).collect()
-}
-
-/// A dataset of words as a CoNLL file, for the peer.
-fn write_conll(data: &Dataset, path: &std::path::Path) -> Result<String> {
-    let mut text = String::new();
-    for range in data.ranges() {
-        for t in range {
-            writeln!(text, "{} {}", data.token_text(t), data.label_text(t))?;
-        }
-        text.push('\n');
-    }
-    std::fs::write(path, text)?;
-    Ok(path.display().to_string())
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use monolayer_train::ceilings::Ceilings;
+use monolayer_train::labels::Scheme;
 use monolayer_train::metrics::Dev;
 use monolayer_train::run::{End, Job, Report};
 use monolayer_train::source::Source;
@@ -92,7 +93,7 @@ fn text(job: &Job, source: &str, report: &Report, ceilings: Option<Ceilings>) ->
         seconds.evaluation,
     );
     rows.push(row("seconds", format!("{:.1}", seconds.training + seconds.evaluation), &note));
-    table(&rows, &[2]) + &end_text(source, job.out, report)
+    table(&rows, &[2]) + &end_text(source, job.options.labels, job.out, report)
 }
 
 fn dev_rows(dev: &Dev, unknown: [usize; 2]) -> Vec<Vec<String>> {
@@ -115,7 +116,7 @@ fn dev_rows(dev: &Dev, unknown: [usize; 2]) -> Vec<Vec<String>> {
 }
 
 /// How it ended, and what to type next.
-fn end_text(source: &str, out: &Path, report: &Report) -> String {
+fn end_text(source: &str, scheme: Scheme, out: &Path, report: &Report) -> String {
     let out = shown(out);
     match &report.end {
         End::Diverged(diverged) => {
@@ -123,6 +124,13 @@ fn end_text(source: &str, out: &Path, report: &Report) -> String {
             format!("{diverged}\n{out} keeps the checkpoint of epoch {kept}; try a lower --rate, or --clip 1\n")
         }
         End::Stopped => format!("stopped; go on with: monolayer train {source} --resume {out}\n"),
+        End::Done if report.model && scheme != Scheme::AsIs => {
+            let name = serde_json::to_value(scheme).unwrap_or_default();
+            let name = name.as_str().unwrap_or_default();
+            format!(
+                "next: monolayer data {source} --labels {name} --out {name}.conll, monolayer verify {out} {name}.conll\n"
+            )
+        }
         End::Done if report.model => {
             format!("next: monolayer verify {out} {source}, monolayer predict {out} {source}\n")
         }

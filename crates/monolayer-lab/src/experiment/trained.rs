@@ -1,0 +1,55 @@
+//! Trained models as learners: the same architecture as the compiled one, or with full-rank attention, at equal parameters.
+
+use monolayer::Result;
+use monolayer_train::Options;
+use monolayer_train::options::{Rank, Schedule};
+use monolayer_train::source::Source;
+
+use super::learner::{Compiled, Learned, Learner, Task};
+use super::training::{Training, with_parameters};
+
+/// The embedding dimension of trained models.
+const DIMENSION: usize = 64;
+/// Steps of an epoch, at least, where there are as many sequences.
+const STEPS: usize = 16;
+
+/// Adam on one layer, with attention of rank 1 (eq. 20) or of full rank.
+pub struct Trained {
+    /// Whether attention has full rank, and value weights of its own.
+    pub full_rank: bool,
+}
+
+impl Learner for Trained {
+    fn name(&self) -> &'static str {
+        if self.full_rank { "trained, full rank" } else { "trained, rank 1" }
+    }
+
+    fn learn(&self, task: &Task) -> Result<Learned> {
+        let options = Options {
+            dim: Some(DIMENSION),
+            rank: if self.full_rank { Rank::Full } else { Rank::Of(1) },
+            tied: !self.full_rank,
+            positions: task.positions,
+            rate: 3e-3,
+            schedule: Schedule::Cosine,
+            epochs: if task.quick { 100 } else { 400 },
+            // Some steps per epoch for small data, too.
+            batch: (task.data.sequences() / STEPS).clamp(1, 32),
+            // A checkpoint every epoch; a quick point takes about as long as one.
+            eval_every: if task.quick { 10 } else { 1 },
+            seed: task.seed,
+            ..Options::default()
+        };
+        let options = with_parameters(&options, task.data, Compiled.parameters(task)?)?;
+        let training =
+            Training { source: Source::Data(task.data), options: &options, fixed: &[], enough: 1.0, stop: task.stop };
+        let trained = training.run(task.scratch)?;
+        Ok(Learned {
+            right: (trained.best() * task.data.tokens() as f64).round() as usize,
+            parameters: trained.parameters,
+            proved: None,
+            ratios: None,
+            gap: None,
+        })
+    }
+}
