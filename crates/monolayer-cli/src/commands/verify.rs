@@ -76,7 +76,6 @@ pub fn run(args: &Args, shared: &Shared) -> Outcome {
         ignore_certificate: args.ignore_certificate,
         bits: args.bits,
         findings: if shared.verbose { usize::MAX } else { Options::default().findings },
-        ..Options::default()
     };
     let report = monolayer_check::verify(&args.model, args.data.as_deref(), &options);
     let (mut text, code) = (report.text(), report.verdict.exit_code());
