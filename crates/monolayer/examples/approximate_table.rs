@@ -38,14 +38,14 @@ struct Count {
 }
 
 fn main() -> monolayer::Result<()> {
-    let most_ids = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(100_000);
-    let approximator = Approximator { most_ids, effort: 32, ..Approximator::default() };
+    let most_ids = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(40_000);
+    let approximator = Approximator { most_ids, effort: 16, ..Approximator::default() };
     let mut count = Count::default();
     for formula in FUNCTIONS {
         for (d, n) in SIZES {
             let text: Vec<String> = (1..=d).map(|k| formula.replace('#', &k.to_string())).collect();
             let f = Expression::parse(&text.join("; "), d)?.at_length(n)?;
-            let variance = variance(&f, 1 << 16);
+            let variance = variance(&f, 1 << 14);
             println!("{}   d = {d}, n = {n}, variance {variance:.3}", text.join("; "));
             assert!(variance >= VARIANCE, "{variance}");
             for epsilon in EPSILONS {
@@ -61,7 +61,7 @@ fn main() -> monolayer::Result<()> {
 
 /// As many sequences as take seconds.
 fn points(f: &Program, hidden: usize) -> usize {
-    (1e10 / (4 * f.length() * f.dim() * hidden) as f64).clamp(1024.0, 262_144.0) as usize
+    (4e9 / (4 * f.length() * f.dim() * hidden) as f64).clamp(1024.0, 65_536.0) as usize
 }
 
 /// One line of the table: measured <= bound <= epsilon, or what it would take.
@@ -112,7 +112,7 @@ fn by<T: ToString>(parts: &[T]) -> String {
 /// The error against equal parts, and the slopes fitted to it.
 fn against_the_grid(approximator: &Approximator, f: &Program) -> monolayer::Result<()> {
     let grids: &[usize] = if f.dim() * f.length() > 3 { &[3, 4, 6, 8] } else { &[4, 6, 8, 12, 16] };
-    let rows = series(approximator, f, grids, 32_768)?;
+    let rows = series(approximator, f, grids, 8192)?;
     let fitted = |of: fn(&Row) -> f64| slope(&rows.iter().map(|row| (row.grid[0] as f64, of(row))).collect::<Vec<_>>());
     let errors: Vec<String> = rows
         .iter()
