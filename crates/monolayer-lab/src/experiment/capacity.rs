@@ -123,7 +123,7 @@ impl Experiment for Capacity {
         let lines: String = points.names("learner").into_iter().map(line).collect();
         format!(
             "Labels are random: there is nothing to understand. No two sequences are equal and tokens know their places, so no two contexts contradict. \
-             Trained models have as many parameters as the compiled one, or as few as a dimension of 64 allows.\n\n{lines}"
+             Trained models have as many parameters as the compiled one, or as few as a dimension of 8 allows.\n\n{lines}"
         )
     }
 }

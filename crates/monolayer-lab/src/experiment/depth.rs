@@ -92,7 +92,7 @@ impl Experiment for Depth {
             let curve = points.where_number("rate", rate).curve("layers", "epochs");
             epochs = epochs.line(format!("learning rate {}", number(rate)), curve);
         }
-        let mut figures = vec![epochs];
+        let mut figures = if epochs.marks.is_empty() { Vec::new() } else { vec![epochs] };
         for rate in points.values("rate") {
             let own = points.where_number("rate", rate);
             let y = Axis::linear("training accuracy", "share of tokens").between(0.0, 1.02);
