@@ -6,7 +6,7 @@ use monolayer::memorize::paper_parameters;
 use monolayer::{Error, Result};
 use serde_json::{Value, json};
 
-use super::learner::{Task, all};
+use super::learner::{Compiled, Task, all};
 use super::point::{at, found};
 use super::tasks::distinct;
 use super::{At, Experiment, Found, Learner, Points, Settings};
@@ -34,10 +34,12 @@ impl Experiment for Capacity {
     }
 
     fn parameters(&self, quick: bool) -> Value {
+        // Models are trained on datasets of up to `trained_tokens` tokens: that takes hours for larger ones.
         if quick {
-            json!({ "sequences": [8, 32, 64], "length": [2, 8], "vocabulary": 50, "labels": 4 })
+            json!({ "sequences": [8, 32, 64], "length": [2, 8], "vocabulary": 50, "labels": 4, "trained_tokens": 512 })
         } else {
-            json!({ "sequences": [16, 64, 256, 1024], "length": [2, 4, 8, 16], "vocabulary": 50, "labels": 4 })
+            json!({ "sequences": [16, 64, 256, 1024, 2048], "length": [2, 4, 8, 16, 32], "vocabulary": 50, "labels": 4,
+                    "trained_tokens": 4096 })
         }
     }
 
@@ -50,6 +52,9 @@ impl Experiment for Capacity {
         for learner in &settings.learners {
             for length in settings.list("length")? {
                 for sequences in settings.list("sequences")? {
+                    if learner.name() != Compiled.name() && length * sequences > settings.number("trained_tokens")? {
+                        continue;
+                    }
                     grid.extend(settings.seeds.iter().map(|seed| {
                         at(json!({ "learner": learner.name(), "length": length, "sequences": sequences, "seed": seed }))
                     }));

@@ -112,10 +112,12 @@ impl Experiment for Depth {
         let sizes = points.all("parameters");
         let (least, most) = sizes.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), &x| (low.min(x), high.max(x)));
         let mut text = format!(
-            "Rank-1 attention without layer norm, {} to {} parameters whatever the depth, Adam at a constant rate, at most {} epochs.\n\n",
+            "Rank-1 attention without layer norm, {} to {} parameters whatever the depth, Adam at a constant rate, at most {} epochs, {} seed{}.\n\n",
             number(least),
             number(most),
             number(settings.number("epochs").unwrap_or(f64::NAN)),
+            settings.seeds.len(),
+            if settings.seeds.len() == 1 { "" } else { "s" },
         );
         for rate in points.values("rate") {
             let own = points.where_number("rate", rate);
