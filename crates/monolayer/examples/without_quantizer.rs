@@ -34,8 +34,12 @@ fn main() -> monolayer::Result<()> {
             let without = without_quantizer(&f, HIDDEN, POINTS, 0);
             let approximator = Approximator::default();
             let fits = |grid: &u64| approximator.ids(&f, *grid).is_some_and(|ids| 2 * ids < HIDDEN as u64);
-            let grid = (1..=HIDDEN as u64).take_while(fits).last().unwrap_or(1);
-            let with = Row::new(&f, &approximator.compile(&f, grid as usize, &|_| ())?, 2.0, POINTS);
+            let grids = (1..=HIDDEN as u64).take_while(fits);
+            let models =
+                grids.map(|grid| approximator.compile(&f, grid as usize, &|_| ())).collect::<Result<Vec<_>, _>>()?;
+            let best =
+                models.iter().min_by(|a, b| a.certified().total_cmp(&b.certified())).expect("a grid of one part");
+            let with = Row::new(&f, best, 2.0, POINTS);
             println!(
                 "{:<72} d = {d}, n = {n}  {:.4} | {:.4} ({:.4}; {:.3}, {:.3}) | {:.4} ({})",
                 text.join("; "),

@@ -219,7 +219,7 @@ fn short(args: &Args, tried: &[Tried], needed: Option<&Needed>) -> Error {
 fn measure(args: &Args, program: &Program, approximation: &Approximation) -> Measured {
     let (n, d) = (program.length(), program.dim());
     let cost = (n * approximation.units().1 * 4 * d) as f64;
-    let points = args.points.unwrap_or((MEASURING / cost).clamp(512.0, 524_288.0) as usize / 16 * 16);
+    let points = args.points.unwrap_or((MEASURING / cost).clamp(512.0, 262_144.0) as usize / 16 * 16);
     distance(&|x, y| program.values(x, y), &|x, y| approximation.evaluate(x, y), n * d, args.p, points, args.seed)
 }
 

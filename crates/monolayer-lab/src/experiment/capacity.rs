@@ -93,10 +93,8 @@ impl Experiment for Capacity {
             let values = y.iter().map(|&l| x.iter().map(|&n| median(n, l)).collect()).collect();
             let heat = Heat { name: "memorized (share of tokens)".to_owned(), x, y, range: Some([0.0, 1.0]), values };
             let (n, length) = (Axis::linear("sequences", "count"), Axis::linear("length", "tokens"));
-            figures.push(
-                Figure::new(&format!("memorized-{name}"), format!("Random labels memorized, {name}"), n, length)
-                    .heat(heat),
-            );
+            let stem = format!("memorized-{}", name.replace(", ", "-").replace(' ', "-"));
+            figures.push(Figure::new(&stem, format!("Random labels memorized, {name}"), n, length).heat(heat));
         }
         let longest = points.values("length").into_iter().fold(0.0, f64::max);
         let own = points.where_number("length", longest);

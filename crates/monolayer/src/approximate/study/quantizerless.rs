@@ -28,7 +28,7 @@ pub struct Quantizerless {
     pub beta: f64,
     /// Hidden units.
     pub hidden: usize,
-    /// About the least d_2 of any read-out of this s: the root of E Var(f | s), from the samples.
+    /// About the least d_2 of any read-out of this s: the root of E Var(f | s), from the samples in narrow bins.
     pub floor: f64,
     /// d_2 of the model, measured on other points.
     pub measured: Measured,
@@ -41,6 +41,8 @@ const SAMPLES: usize = 20_000;
 /// Starts of the search, and steps from the best.
 const DRAWS: usize = 192;
 const STEPS: usize = 96;
+/// Bins for the floor, of a few dozen samples each.
+const NARROW: usize = 1000;
 /// Takes the skip out: `relu(x + SKIP) - SKIP` is x.
 const SKIP: f64 = 1024.0;
 
@@ -70,7 +72,7 @@ pub fn without_quantizer(f: &dyn Function, hidden: usize, points: usize, seed: u
         kappa: best.weights.kappa,
         beta: best.weights.beta,
         hidden: model.layers[0].feed_forward.as_ref().map_or(0, |block| block.b1.len()),
-        floor: (best.left * n as f64).sqrt(),
+        floor: (Fit::new(best.weights.clone(), &samples, NARROW).left * n as f64).sqrt(),
         measured: measure(&run),
         constant: measure(&constant),
         model,
