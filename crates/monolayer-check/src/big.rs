@@ -2,6 +2,7 @@
 
 pub mod forward;
 pub mod number;
+pub mod weight;
 
 use std::cmp::Ordering;
 
@@ -11,16 +12,17 @@ use crate::forward::Rows;
 use crate::model::Model;
 use forward::Exact;
 use number::{Big, Interval};
+use weight::Weight;
 
 /// Decides tokens with more and more bits.
-pub struct Escalation<'a> {
-    model: &'a Model,
+pub struct Escalation<'a, T = f64> {
+    model: &'a Model<T>,
     most_bits: usize,
 }
 
-impl<'a> Escalation<'a> {
+impl<'a, T: Weight> Escalation<'a, T> {
     /// Goes up to this many bits.
-    pub fn new(model: &'a Model, most_bits: usize) -> Self {
+    pub fn new(model: &'a Model<T>, most_bits: usize) -> Self {
         Self { model, most_bits }
     }
 
@@ -28,12 +30,12 @@ impl<'a> Escalation<'a> {
     pub fn decide(
         &self,
         dataset: &Dataset,
-        rows: &Rows,
+        rows: &Rows<T>,
         (sequence, position): (usize, usize),
         units: Option<Vec<usize>>,
         wanted: &Wanted,
     ) -> Option<Decision> {
-        let rows: Vec<&[f64]> =
+        let rows: Vec<&[T]> =
             dataset.ids[dataset.range(sequence)].iter().map(|&id| rows.row(id, self.model.d)).collect();
         let mut exact = Exact { model: self.model, bits: 128, last_units: units };
         while exact.bits <= self.most_bits {
@@ -41,7 +43,7 @@ impl<'a> Escalation<'a> {
             let decision = match wanted {
                 Wanted::Label(Some(label)) => self.label(&exact, &output, *label),
                 Wanted::Near(target, tolerance) => near(&output, target, *tolerance, exact.bits),
-                Wanted::Label(None) => None,
+                Wanted::Label(None) => self.some_label(&exact, &output),
             };
             if decision.is_some() {
                 return decision;
@@ -51,13 +53,25 @@ impl<'a> Escalation<'a> {
         None
     }
 
-    fn label(&self, exact: &Exact, output: &[Interval], label: usize) -> Option<Decision> {
+    /// A label that the model does not have is never right: the failure names the one that scores highest.
+    fn some_label(&self, exact: &Exact<T>, output: &[Interval]) -> Option<Decision> {
+        let labels = self.model.head.as_ref()?.labels.len();
+        let scores = (0..labels).map(|l| self.score(exact, output, l).map_or(f64::NAN, |score| score.lo.to_f64()));
+        let (winner, score) = scores.enumerate().reduce(|best, next| if next.1 > best.1 { next } else { best })?;
+        Some(Decision::Wrong(Failure::Label { winner, score, wanted: None, error: 0.0 }))
+    }
+
+    fn score(&self, exact: &Exact<T>, output: &[Interval], label: usize) -> Option<Interval> {
         let (head, d) = (self.model.head.as_ref()?, self.model.d);
-        let score = |l: usize| exact.dot(&head.weight[l * d..(l + 1) * d], output, head.bias[l]);
-        let wanted = score(label);
+        Some(exact.dot(&head.weight[label * d..(label + 1) * d], output, head.bias[label].interval(exact.bits + 32)))
+    }
+
+    fn label(&self, exact: &Exact<T>, output: &[Interval], label: usize) -> Option<Decision> {
+        let head = self.model.head.as_ref()?;
+        let wanted = self.score(exact, output, label)?;
         let (mut ratio, mut open) = (f64::INFINITY, false);
         for other in (0..head.labels.len()).filter(|&l| l != label) {
-            let (found, margin) = (score(other), self.margin(exact, output, label, other)?);
+            let (found, margin) = (self.score(exact, output, other)?, self.margin(exact, output, label, other)?);
             let (low, high) = (margin.lo.sign(), margin.hi.sign());
             if high == Ordering::Less || (high == Ordering::Equal && low == Ordering::Equal && other < label) {
                 let (score, wanted) = (found.lo.to_f64(), Some(wanted.lo.to_f64()));
@@ -76,13 +90,13 @@ impl<'a> Escalation<'a> {
     }
 
     /// The score of one label minus that of another, from the difference of their rows: equal rows give exactly zero.
-    fn margin(&self, exact: &Exact, output: &[Interval], label: usize, other: usize) -> Option<Interval> {
+    fn margin(&self, exact: &Exact<T>, output: &[Interval], label: usize, other: usize) -> Option<Interval> {
         let (head, d, bits) = (self.model.head.as_ref()?, self.model.d, exact.bits + 32);
-        let mut sum = Interval::point(Big::difference(head.bias[label], head.bias[other]));
+        let mut sum = head.bias[label].minus(&head.bias[other], bits);
         for (c, x) in output.iter().enumerate() {
-            let weight = Big::difference(head.weight[label * d + c], head.weight[other * d + c]);
-            if weight.sign() != Ordering::Equal {
-                sum = sum.plus(&x.scaled_by_big(&weight, bits), bits);
+            let weight = head.weight[label * d + c].minus(&head.weight[other * d + c], bits);
+            if weight != Interval::from_f64(0.0) {
+                sum = sum.plus(&x.times(&weight, bits), bits);
             }
         }
         Some(sum)

@@ -3,6 +3,7 @@
 use crate::dot::Care;
 use crate::feed_forward::Output;
 use crate::forward::Network;
+use crate::interval::Interval;
 use crate::model::Head;
 use crate::rounding::{two_sum_error, up};
 
@@ -149,4 +150,73 @@ fn near(network: &Network, output: &Output, target: &[f64], tolerance: f64, care
         }
     }
     open.map_or(Decision::Right(ratio), |(margin, error)| Decision::Open(margin, error))
+}
+
+/// Decides one token from intervals that contain its output in real arithmetic, where they are narrow enough.
+pub fn decide_output(head: Option<&Head>, output: &[Interval], wanted: &Wanted) -> Option<Decision> {
+    match (wanted, head) {
+        (Wanted::Near(target, tolerance), _) => near_output(output, target, *tolerance),
+        (Wanted::Label(Some(wanted)), Some(head)) => label_of_output(head, output, *wanted),
+        _ => None,
+    }
+}
+
+fn near_output(output: &[Interval], target: &[f64], tolerance: f64) -> Option<Decision> {
+    let (mut ratio, mut open) = (f64::INFINITY, false);
+    for (coordinate, (found, &wanted)) in output.iter().zip(target).enumerate() {
+        let difference = *found - Interval::point(wanted);
+        let error = difference.width() / 2.0;
+        if difference.mignitude() > tolerance {
+            return Some(Decision::Wrong(Failure::Far { coordinate, output: found.middle(), wanted, error }));
+        }
+        // Written so that a bound that is not a number leaves the token open.
+        open |= difference.magnitude().partial_cmp(&tolerance).is_none_or(std::cmp::Ordering::is_gt);
+        ratio = ratio.min((tolerance - difference.middle().abs()) / error);
+    }
+    if open { None } else { Some(Decision::Right(ratio.max(1.0))) }
+}
+
+fn label_of_output(head: &Head, output: &[Interval], wanted: usize) -> Option<Decision> {
+    let d = output.len();
+    let row = |label: usize| &head.weight[label * d..(label + 1) * d];
+    let score = |label: usize| {
+        let terms = row(label).iter().zip(output).map(|(w, x)| w * x.middle());
+        head.bias[label] + terms.sum::<f64>()
+    };
+    let exactly = |a: f64, b: f64| Interval::point(a) - Interval::point(b);
+    let (mut ratio, mut open) = (f64::INFINITY, false);
+    for other in (0..head.labels.len()).filter(|&label| label != wanted) {
+        let weights = row(wanted).iter().zip(row(other)).map(|(a, b)| exactly(*a, *b));
+        let bias = exactly(head.bias[wanted], head.bias[other]);
+        let margin = weights.zip(output).fold(bias, |sum, (w, x)| sum + w * *x);
+        let error = margin.width() / 2.0;
+        if margin.hi < 0.0 {
+            let (score, wanted) = (score(other), Some(score(wanted)));
+            return Some(Decision::Wrong(Failure::Label { winner: other, score, wanted, error }));
+        }
+        open |= margin.lo.partial_cmp(&0.0).is_none_or(std::cmp::Ordering::is_le);
+        ratio = ratio.min(margin.middle() / error);
+    }
+    if open { None } else { Some(Decision::Right(ratio.max(1.0))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_decide_what_they_can() {
+        let output = [Interval::new(0.5, 0.75), Interval::point(0.25)];
+        let near = |target: [f64; 2], tolerance| decide_output(None, &output, &Wanted::Near(&target, tolerance));
+        assert_eq!(near([0.625, 0.25], 0.25), Some(Decision::Right(2.0)));
+        assert_eq!(near([0.625, 0.25], 0.1), None);
+        assert!(matches!(near([0.625, 0.5], 0.2), Some(Decision::Wrong(Failure::Far { coordinate: 1, .. }))));
+        let labels = ["X", "Y", "Z"].map(str::to_owned).to_vec();
+        let head = Head { labels, weight: vec![1.0, 0.0, 0.0, 1.0, 0.0, 2.0], bias: vec![0.0, 0.0, 0.0] };
+        let label = |wanted| decide_output(Some(&head), &output, &Wanted::Label(Some(wanted)));
+        // X may tie with Z.
+        assert_eq!((label(0), label(2)), (None, None));
+        assert!(matches!(label(1), Some(Decision::Wrong(Failure::Label { winner: 0, .. }))));
+        assert_eq!(decide_output(Some(&head), &[Interval::WHOLE; 2], &Wanted::Label(Some(0))), None);
+    }
 }

@@ -1,13 +1,19 @@
 //! A model run on a block of sequences, in enclosures.
 
 use crate::attention::{Attended, Tokens, attend};
+use crate::big::weight::Weight;
 use crate::dataset::{Alphabet, Dataset};
 use crate::dot::{Care, Dot, dot};
 use crate::error::{Error, Result};
 use crate::feed_forward::{Output, Prepared, norm};
+use crate::interval::Interval;
 use crate::kernel::products;
 use crate::model::{Layer, Model};
+use crate::readout::Readout;
 use crate::rounding::{Precision, Rounding, two_sum_error, up};
+
+/// A read-out of more directions than this is not tabulated.
+const DIRECTIONS: usize = 4;
 
 /// A model prepared for one arithmetic.
 pub struct Network<'a> {
@@ -116,6 +122,20 @@ impl<'a> Network<'a> {
         }
     }
 
+    /// The last feed-forward layer, where its units read few different numbers.
+    pub fn readout(&self) -> Option<Readout<'a>> {
+        let (layer, _) = self.layers.last()?;
+        Readout::with_few_directions(layer.feed_forward.as_ref()?, self.model.d, DIRECTIONS)
+    }
+
+    /// The token that the last feed-forward layer read, shared errors included.
+    pub fn before_readout(&self, output: &Output) -> Vec<Interval> {
+        let directions = self.layers.last().and_then(|(_, part)| part.as_ref()).map_or(&[][..], |part| part.directions);
+        let radii = output.input.whole_radius(directions);
+        let interval = |(mid, radius): (&f64, f64)| Interval::point(*mid) + Interval::new(-radius, radius);
+        output.input.mid.iter().zip(radii).map(interval).collect()
+    }
+
     /// Embedding plus positions. In binary32 and binary64 that is one rounding, which every program makes alike.
     fn input(&self, dataset: &Dataset, rows: &Rows, sequence: usize) -> Tokens {
         let d = self.model.d;
@@ -179,14 +199,14 @@ fn split(states: &[Tokens], d: usize, outputs: Vec<Output>) -> Vec<Tokens> {
 }
 
 /// The vector of every distinct token of a dataset, as the model reads it.
-pub struct Rows {
-    data: Vec<f64>,
+pub struct Rows<T = f64> {
+    data: Vec<T>,
     row_of: Option<Vec<u32>>,
 }
 
-impl Rows {
+impl<T: Weight> Rows<T> {
     /// Looks up words, or takes the vectors of the dataset (rounded to f32 for programs in binary32).
-    pub fn new(model: &Model, dataset: &Dataset, precision: Precision) -> Result<Self> {
+    pub fn new(model: &Model<T>, dataset: &Dataset, precision: Precision) -> Result<Self> {
         let fault = |what: String, help: &str| Err(Error::new(dataset.name.clone(), what, help));
         match (&model.embedding, &dataset.alphabet) {
             (Some(embedding), Alphabet::Words(words)) => {
@@ -208,7 +228,7 @@ impl Rows {
                 if data.iter().any(|x| !x.is_finite()) {
                     return fault("an entry does not fit f32".into(), "verify in f64 or real");
                 }
-                Ok(Self { data, row_of: None })
+                Ok(Self { data: data.into_iter().map(T::from_f64).collect(), row_of: None })
             }
             (None, Alphabet::Vectors { d, .. }) => fault(
                 format!("tokens have dimension {d}, the model's is {}", model.d),
@@ -220,7 +240,7 @@ impl Rows {
     }
 
     /// The vector of a distinct token.
-    pub fn row(&self, id: u32, d: usize) -> &[f64] {
+    pub fn row(&self, id: u32, d: usize) -> &[T] {
         let row = self.row_of.as_ref().map_or(id, |rows| rows[id as usize]) as usize;
         &self.data[row * d..(row + 1) * d]
     }

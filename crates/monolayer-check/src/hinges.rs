@@ -45,8 +45,8 @@ pub struct Hinges {
     pub units: Vec<u32>,
     /// Whether what the units add to a coordinate is x times powers of two, `[d]`: such terms are not rounded.
     pub scalings: Vec<bool>,
-    /// Hulls of values, `[blocks, 2 d]`.
-    blocks: Vec<Interval>,
+    /// Hulls of 64 values, of 64 such hulls, and so on, each `[blocks, 2 d]`.
+    blocks: Vec<Vec<Interval>>,
     /// Whether every weight is a power of two in size.
     pub powers_of_two: bool,
     /// Per coordinate: least exponents of the last bits of out_j b_j and of out_j w_j.
@@ -191,12 +191,21 @@ impl Hinges {
             self.at[i - 1].lo = self.at[i - 1].lo.min(self.at[i].lo);
         }
         let width = 2 * self.d;
-        for block in self.values.chunks(BLOCK * width) {
-            for channel in 0..width {
-                let hull = block.iter().skip(channel).step_by(width).copied().reduce(Interval::hull);
-                self.blocks.push(hull.expect("no block is empty"));
+        let mut blocks: Vec<Vec<Interval>> = Vec::new();
+        loop {
+            let finer = blocks.last().unwrap_or(&self.values);
+            if finer.len() <= BLOCK * width {
+                break;
             }
+            let hull = |block: &[Interval], channel: usize| {
+                let values = block.iter().skip(channel).step_by(width).copied();
+                values.reduce(Interval::hull).expect("no block is empty")
+            };
+            let hulls = |block| (0..width).map(move |channel| hull(block, channel));
+            let coarser = finer.chunks(BLOCK * width).flat_map(hulls).collect();
+            blocks.push(coarser);
         }
+        self.blocks = blocks;
     }
 
     /// The function over an interval.
@@ -217,16 +226,24 @@ impl Hinges {
             (0..width).map(|c| self.value(x.lo, first, c).hull(self.value(x.hi, last, c))).collect();
         let mut i = first;
         while i < last {
-            let (row, step) = if i % BLOCK == 0 && i + BLOCK <= last {
-                (&self.blocks[i / BLOCK * width..][..width], BLOCK)
-            } else {
-                (&self.values[i * width..][..width], 1)
-            };
+            // The largest block that starts here and ends in time.
+            let (mut row, mut step) = (&self.values[i * width..][..width], 1);
+            for blocks in &self.blocks {
+                if i % (step * BLOCK) != 0 || i + step * BLOCK > last {
+                    break;
+                }
+                step *= BLOCK;
+                row = &blocks[i / step * width..][..width];
+            }
             values.iter_mut().zip(row).for_each(|(value, more)| *value = value.hull(*more));
             i += step;
         }
-        let pieces = &self.on[first * self.d..(last + 1) * self.d];
-        let on = (0..self.d).map(|c| pieces.iter().skip(c).step_by(self.d).copied().max().unwrap_or(0)).collect();
+        let on = if last - first > BLOCK {
+            self.units.clone()
+        } else {
+            let pieces = &self.on[first * self.d..(last + 1) * self.d];
+            (0..self.d).map(|c| pieces.iter().skip(c).step_by(self.d).copied().max().unwrap_or(0)).collect()
+        };
         Reading { values, on }
     }
 
@@ -286,7 +303,7 @@ mod tests {
             (state >> 40) as f64 / f64::from(1 << 23) - 1.0
         };
         for round in 0..200 {
-            let outs: Vec<[f64; 1]> = (0..150).map(|_| [random()]).collect();
+            let outs: Vec<[f64; 1]> = (0..200).map(|_| [random()]).collect();
             let mut unit = |out| Unit { w: if round % 2 == 0 { 1.0 } else { random() }, b: random(), out };
             let units: Vec<Unit> = outs.iter().take(round).map(|out| unit(out)).collect();
             let table = Hinges::new(&units, 1, Some(0).filter(|_| round % 3 == 0));

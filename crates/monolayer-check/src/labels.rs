@@ -1,23 +1,26 @@
 //! The pass over all tokens: coarse bounds first, careful ones where those leave a token open, big floats for real arithmetic.
 
+use std::sync::OnceLock;
+
 use rayon::prelude::*;
 
 use crate::big::Escalation;
 use crate::dataset::{Dataset, Labels};
-use crate::decide::{Decision, Failure, Wanted, decide};
+use crate::decide::{Decision, Failure, Wanted, decide, decide_output};
 use crate::dot::Care;
 use crate::error::{Error, Result};
 use crate::feed_forward::Output;
 use crate::forward::{Network, Query, Rows};
 use crate::model::{Dtype, Model};
 use crate::plan::{self, Asked, Block};
+use crate::readout::Readout;
 use crate::rounding::{Precision, Rounding};
 
 /// A margin of this many error bounds is not looked at more carefully, unless more is claimed.
 pub const COMFORTABLE: f64 = 2.0;
 
 /// At most this many evaluations go on to big floats.
-const ESCALATIONS: usize = 4096;
+pub(crate) const ESCALATIONS: usize = 4096;
 
 /// Care goes on to the next so many sequences, unless it left nearly all tokens of the last so many open: it must decide one
 /// token in `PAYS`.
@@ -34,9 +37,9 @@ pub struct Outcome {
 }
 
 /// What to check and how.
-pub struct Pass<'a> {
+pub struct Pass<'a, T = f64> {
     /// The model, its numbers as stored.
-    pub model: &'a Model,
+    pub model: &'a Model<T>,
     /// The data.
     pub dataset: &'a Dataset,
     /// The arithmetic.
@@ -71,8 +74,15 @@ impl Pass<'_> {
         let wanted = Targets::new(model, self.dataset, self.tolerance)?;
         let blocks = plan::blocks(model, self.dataset, |t| wanted.id(t))?;
         let escalation = Escalation::new(model, self.bits);
-        let work =
-            Work { pass: self, model, rows: &rows, network: &network, targets: &wanted, escalation: &escalation };
+        let work = Work {
+            pass: self,
+            model,
+            rows: &rows,
+            network: &network,
+            targets: &wanted,
+            escalation: &escalation,
+            readout: OnceLock::new(),
+        };
         let mut decisions = vec![None; self.dataset.tokens()];
         let wave = if self.first { 4 * rayon::current_num_threads() } else { blocks.len().max(1) };
         for wave in blocks.chunks(wave) {
@@ -93,16 +103,23 @@ impl Pass<'_> {
                 break;
             }
         }
-        let ratios = decisions.iter().zip(self.skip).filter_map(|(decision, skip)| match decision {
+        Ok(Outcome::new(decisions, self.skip))
+    }
+}
+
+impl Outcome {
+    /// What was decided; tokens to skip do not count for the smallest ratio.
+    pub(crate) fn new(decisions: Vec<Option<Decision>>, skip: &[bool]) -> Self {
+        let ratios = decisions.iter().zip(skip).filter_map(|(decision, skip)| match decision {
             Some(Decision::Right(ratio)) if !skip => Some(*ratio),
             _ => None,
         });
-        Ok(Outcome { smallest_ratio: ratios.fold(f64::INFINITY, f64::min), decisions })
+        Self { smallest_ratio: ratios.fold(f64::INFINITY, f64::min), decisions }
     }
 }
 
 /// What the labels of a dataset ask of a model.
-struct Targets<'a> {
+pub(crate) struct Targets<'a> {
     labels: &'a Labels,
     /// The model's index of each label name of the dataset.
     index: Vec<Option<usize>>,
@@ -110,7 +127,7 @@ struct Targets<'a> {
 }
 
 impl<'a> Targets<'a> {
-    fn new(model: &Model, dataset: &'a Dataset, tolerance: Option<f64>) -> Result<Self> {
+    pub(crate) fn new<T>(model: &Model<T>, dataset: &'a Dataset, tolerance: Option<f64>) -> Result<Self> {
         let fault = |what: &str, help: &str| Err(Error::new(dataset.name.clone(), what, help));
         let labels = &dataset.labels;
         match (labels, &model.head, tolerance) {
@@ -137,14 +154,14 @@ impl<'a> Targets<'a> {
         }
     }
 
-    fn id(&self, t: usize) -> u32 {
+    pub(crate) fn id(&self, t: usize) -> u32 {
         match self.labels {
             Labels::None => 0,
             Labels::Classes(ids, _) | Labels::Vectors(ids, ..) => ids[t],
         }
     }
 
-    fn wanted(&self, id: u32) -> Wanted<'a> {
+    pub(crate) fn wanted(&self, id: u32) -> Wanted<'a> {
         match self.labels {
             Labels::Vectors(_, d, data) => Wanted::Near(&data[id as usize * d..(id as usize + 1) * d], self.tolerance),
             _ => Wanted::Label(self.index.get(id as usize).copied().flatten()),
@@ -159,6 +176,8 @@ struct Work<'a> {
     network: &'a Network<'a>,
     targets: &'a Targets<'a>,
     escalation: &'a Escalation<'a>,
+    /// The read-out, tabulated when it is first asked for.
+    readout: OnceLock<Option<Readout<'a>>>,
 }
 
 /// Tokens of one sequence that are still open, or hardly decided.
@@ -229,6 +248,7 @@ impl Work<'_> {
                 let target = self.targets.wanted(*id);
                 let decision =
                     decide(self.network, self.model.head.as_ref(), output, &target, care, self.pass.comfortable);
+                let decision = self.read_off(&decision, output, &target).unwrap_or(decision);
                 let promise = match decision {
                     Decision::Right(ratio) if care == Care::Coarse && ratio < self.pass.comfortable => Some(ratio),
                     Decision::Open(margin, error) => Some((margin / error).abs()),
@@ -248,6 +268,15 @@ impl Work<'_> {
             }
         }
         Some(left).filter(|left| !left.asked.is_empty())
+    }
+
+    /// What a table of the read-out says of a token that is open in real arithmetic.
+    fn read_off(&self, decision: &Decision, output: &Output, target: &Wanted) -> Option<Decision> {
+        if self.pass.precision != Precision::Real || !matches!(decision, Decision::Open(..)) {
+            return None;
+        }
+        let readout = self.readout.get_or_init(|| self.network.readout()).as_ref()?;
+        decide_output(self.model.head.as_ref(), &readout.output(&self.network.before_readout(output))?, target)
     }
 
     /// Big floats for what f64 enclosures leave open, in the order of the file, as far as the budget goes.

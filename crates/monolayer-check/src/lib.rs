@@ -10,7 +10,7 @@
 //! - [`attention`], [`feed_forward`], `dense`, [`forward`]: eqs. 2 and 3 in enclosures.
 //! - [`interval`], [`expression`], [`hinges`], [`distance`]: how far a model is from a function.
 //! - [`big`]: real arithmetic to as many bits as it takes.
-//! - [`decide`], [`plan`], [`labels`], [`mapping`], [`rank`], [`mod@verify`]: from enclosures to verdicts.
+//! - [`decide`], [`plan`], [`labels`], `numbers`, [`mapping`], [`rank`], [`mod@verify`]: from enclosures to verdicts.
 
 pub mod attention;
 pub mod big;
@@ -31,9 +31,11 @@ pub mod kernel;
 pub mod labels;
 pub mod mapping;
 pub mod model;
+mod numbers;
 pub mod plan;
 pub mod rank;
 pub mod read;
+pub mod readout;
 pub mod report;
 pub mod rounding;
 pub mod verify;

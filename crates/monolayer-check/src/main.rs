@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use monolayer_check::{Format, Options, Precision, verify};
 
 const USAGE: &str = "usage: monolayer-check DIR [DATA] [--precision f32|f64|real] [--format conll|jsonl|safetensors] \
-[--tolerance X] [--strict] [--first] [--ignore-certificate] [--json]";
+[--tolerance X] [--bits N] [--strict] [--first] [--ignore-certificate] [--json]";
 
 fn main() -> ExitCode {
     let mut options = Options::default();
@@ -18,6 +18,7 @@ fn main() -> ExitCode {
             "--precision" => Precision::of(&value()).map(|p| options.precision = Some(p)).is_some(),
             "--format" => format(&value()).map(|f| options.format = Some(f)).is_some(),
             "--tolerance" => value().parse().map(|x| options.tolerance = Some(x)).is_ok(),
+            "--bits" => value().parse().map(|bits| options.bits = bits).is_ok(),
             "--strict" => set(&mut options.strict),
             "--first" => set(&mut options.first),
             "--ignore-certificate" => set(&mut options.ignore_certificate),

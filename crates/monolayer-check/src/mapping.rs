@@ -64,7 +64,7 @@ pub fn check(
             ));
         }
     }
-    Ok(search.apart(&outputs, log2_delta, bits))
+    Ok(search.apart(&outputs, claimed, bits))
 }
 
 /// The model up to the attention of a layer.
@@ -110,14 +110,15 @@ impl Search<'_> {
     }
 
     /// Whether all points of different contexts are more than delta apart.
-    fn apart(&self, outputs: &[Ball], log2_delta: f64, most_bits: usize) -> (Verdict, String) {
+    fn apart(&self, outputs: &[Ball], (log2_r, log2_delta): (f64, f64), most_bits: usize) -> (Verdict, String) {
         let delta = Delta::new(log2_delta);
         let direction = direction(self.model.d);
         let Some(mut near) = self.near_in_f64(outputs, &direction, &delta) else {
             return (Verdict::Unknown, "too many contexts lie too close along every direction that was tried".into());
         };
+        let needed = (log2_r - log2_delta).max(0.0).ceil() as usize + 64;
         let mut bits = 256;
-        while !near.is_empty() && bits <= most_bits.max(256) {
+        while !near.is_empty() && needed <= most_bits.max(256) {
             if near.len() > MOST_BIG {
                 return (Verdict::Unknown, format!("{} contexts are too close for f64 enclosures", near.len()));
             }
@@ -128,14 +129,19 @@ impl Search<'_> {
                     return (Verdict::Refuted, format!("{} and {} are not delta apart", place(i), place(j)));
                 }
             }
-            bits *= 4;
+            if bits >= most_bits {
+                break;
+            }
+            bits = (bits * 4).min(most_bits);
         }
         let contexts = self.points.len();
         match near.first() {
             None => (Verdict::Verified, format!("{contexts} contexts, all inside the ball and delta apart")),
             Some(&i) => {
                 let place = self.dataset.place(self.points[i].token);
-                let what = format!("{} contexts are not told apart with {most_bits} bits, such as {place}", near.len());
+                let near = near.len();
+                let what = format!("{near} contexts are not told apart with {most_bits} bits, such as {place}");
+                let what = format!("{what}; delta is a matter of about {needed} bits");
                 (Verdict::Unknown, what)
             }
         }
@@ -184,7 +190,7 @@ impl Search<'_> {
             let ids = &self.dataset.ids[self.dataset.range(sequence)];
             let rows: Vec<&[f64]> = ids.iter().map(|&id| self.rows.row(id, self.model.d)).collect();
             let output = exact.run(&rows, position);
-            (exact.dot(direction, &output, 0.0), output, i)
+            (exact.dot(direction, &output, Interval::from_f64(0.0)), output, i)
         };
         let mut ends: Vec<(Interval, Vec<Interval>, usize)> = near.par_iter().map(evaluate).collect();
         ends.sort_by(|a, b| a.0.lo.partial_cmp(&b.0.lo).expect("big floats are ordered"));

@@ -27,7 +27,7 @@ pub struct Block {
 }
 
 /// Cuts a dataset into blocks, in the order of the file; `label` gives the wanted label of a token.
-pub fn blocks(model: &Model, dataset: &Dataset, label: impl Fn(usize) -> u32) -> Result<Vec<Block>> {
+pub fn blocks<T>(model: &Model<T>, dataset: &Dataset, label: impl Fn(usize) -> u32) -> Result<Vec<Block>> {
     let causal = model.layers.iter().any(|l| l.attention.as_ref().is_some_and(|a| a.causal));
     let ordered = causal || model.positions.is_some();
     let mut known: HashMap<Vec<u32>, usize> = HashMap::new();

@@ -11,7 +11,8 @@ use crate::distance;
 use crate::error::{Error, Result};
 use crate::labels::{COMFORTABLE, Outcome, Pass};
 use crate::mapping;
-use crate::model::{self, Dtype, Hashes, Model};
+use crate::model::{self, Hashes, Model, Stored};
+use crate::numbers::Numbers;
 use crate::rank;
 use crate::report::{Claim, Finding, Report, Verdict};
 use crate::rounding::Precision;
@@ -70,22 +71,26 @@ pub fn verify(dir: &Path, data: Option<&str>, options: &Options) -> Report {
 }
 
 fn check(dir: &Path, data: Option<&str>, options: &Options) -> Result<Report> {
-    let (model, hashes) = model::open(dir)?;
+    match model::read(dir)? {
+        (Stored::Floats(model), hashes) => check_model(&model, &hashes, dir, data, options),
+        (Stored::Exact(model), hashes) => check_model(&model, &hashes, dir, data, options),
+    }
+}
+
+fn check_model<T: Numbers>(
+    model: &Model<T>,
+    hashes: &Hashes,
+    dir: &Path,
+    data: Option<&str>,
+    options: &Options,
+) -> Result<Report> {
     let certificate = if options.ignore_certificate { None } else { certificate::open(dir)? };
     let dataset = data.map(|name| dataset::open(name, options.format)).transpose()?;
-    let own = if model.dtype == Dtype::F32 { Precision::F32 } else { Precision::F64 };
-    let precision = options.precision.unwrap_or(own);
+    let precision = options.precision.unwrap_or(T::own(model));
     let mut report = Report::new();
     let claimed = certificate.as_ref().map_or(&[][..], |c| &c.claims);
-    let mut check = Check {
-        claimed,
-        model: &model,
-        dataset: dataset.as_ref(),
-        options,
-        exp_ulp: EXP_ULP,
-        skip: vec![],
-        passes: vec![],
-    };
+    let mut check =
+        Check { claimed, model, dataset: dataset.as_ref(), options, exp_ulp: EXP_ULP, skip: vec![], passes: vec![] };
     if let Some(certificate) = &certificate {
         check.exp_ulp = certificate.exp_ulp.unwrap_or(EXP_ULP).max(EXP_ULP);
     }
@@ -98,14 +103,14 @@ fn check(dir: &Path, data: Option<&str>, options: &Options) -> Result<Report> {
         report.impossible = impossible.iter().filter(|x| **x).count();
         check.skip = if options.strict { vec![false; impossible.len()] } else { impossible.clone() };
         let tolerance = options.tolerance.or_else(|| claimed_tolerance(certificate.as_ref(), precision));
-        if mapping_only(certificate.as_ref(), dataset, &model, tolerance) {
+        if mapping_only(certificate.as_ref(), dataset, model, tolerance) {
             report
                 .warnings
                 .push("the model gives no labels of the dataset: only claims about contexts are checked".into());
         } else {
             report.precision = precision.name().into();
             let at = check.pass(precision, tolerance)?;
-            fill(&mut report, dataset, &model, &check.passes[at].2, &impossible, options);
+            fill(&mut report, dataset, model, &check.passes[at].2, &impossible, options);
         }
     } else if certificate.is_none() {
         let help = "give a dataset, or a directory with a certificate.json";
@@ -113,14 +118,19 @@ fn check(dir: &Path, data: Option<&str>, options: &Options) -> Result<Report> {
     }
     let stopped = options.first && report.verdict == Verdict::Refuted;
     if let Some(certificate) = certificate.as_ref().filter(|_| !stopped) {
-        report.claims = check.claims(certificate, &hashes, &report)?;
+        report.claims = check.claims(certificate, hashes, &report)?;
         report.verdict = report.claims.iter().fold(report.verdict, |verdict, claim| verdict.and(claim.verdict));
     }
     Ok(report)
 }
 
 /// Whether a dataset is there only for claims about contexts: it has no labels, or the model is attention that gives none.
-fn mapping_only(certificate: Option<&Certificate>, dataset: &Dataset, model: &Model, tolerance: Option<f64>) -> bool {
+fn mapping_only<T>(
+    certificate: Option<&Certificate>,
+    dataset: &Dataset,
+    model: &Model<T>,
+    tolerance: Option<f64>,
+) -> bool {
     let mapping = |claim: &Claimed| matches!(claim, Claimed::ContextualMapping { .. });
     let unanswered = match dataset.labels {
         Labels::None => true,
@@ -138,10 +148,10 @@ fn claimed_tolerance(certificate: Option<&Certificate>, precision: Precision) ->
 }
 
 /// Writes the outcome of a pass into the report.
-fn fill(
+fn fill<T>(
     report: &mut Report,
     dataset: &Dataset,
-    model: &Model,
+    model: &Model<T>,
     outcome: &Outcome,
     impossible: &[bool],
     options: &Options,
@@ -156,6 +166,9 @@ fn fill(
             }
             Some(Decision::Right(_)) => "holds".to_owned(),
             Some(Decision::Wrong(failure)) => failure.shown(labels, &wanted(dataset, t)),
+            Some(Decision::Open(margin, _)) if margin.is_nan() => {
+                format!("not decided with {} bits: more may decide it", options.bits)
+            }
             Some(Decision::Open(margin, error)) => {
                 format!("margin {margin:.6e}, error bound {error:.6e}: {}", advice(report, *margin, *error))
             }
@@ -203,9 +216,9 @@ fn wanted(dataset: &Dataset, t: usize) -> String {
     }
 }
 
-struct Check<'a> {
+struct Check<'a, T> {
     claimed: &'a [Claimed],
-    model: &'a Model,
+    model: &'a Model<T>,
     dataset: Option<&'a Dataset>,
     options: &'a Options,
     exp_ulp: f64,
@@ -215,7 +228,7 @@ struct Check<'a> {
     passes: Vec<(Precision, Option<f64>, Outcome)>,
 }
 
-impl Check<'_> {
+impl<T: Numbers> Check<'_, T> {
     /// The index of the pass in this arithmetic, which is made if it was not.
     fn pass(&mut self, precision: Precision, tolerance: Option<f64>) -> Result<usize> {
         if let Some(at) = self.passes.iter().position(|(p, t, _)| *p == precision && *t == tolerance) {
@@ -235,7 +248,7 @@ impl Check<'_> {
             bits,
             comfortable,
         };
-        self.passes.push((precision, tolerance, pass.run()?));
+        self.passes.push((precision, tolerance, T::pass(&pass)?));
         Ok(self.passes.len() - 1)
     }
 
@@ -269,6 +282,15 @@ impl Check<'_> {
     fn claim(&mut self, claim: &Claimed) -> Result<Claim> {
         let done = |kind: &str, (verdict, why)| Ok(Claim { kind: kind.into(), verdict, why, bound: None });
         match claim {
+            Claimed::Labels { arithmetic, .. } | Claimed::Outputs { arithmetic, .. }
+                if T::floats(self.model).is_none() && *arithmetic != Precision::Real =>
+            {
+                let why = format!("exact numbers are not run in {}", arithmetic.name());
+                done(
+                    if matches!(claim, Claimed::Labels { .. }) { "labels" } else { "outputs" },
+                    (Verdict::Unknown, why),
+                )
+            }
             Claimed::Labels { arithmetic, right, smallest_margin_ratio } => {
                 let at = self.pass(*arithmetic, self.tolerance())?;
                 let found = self.count_right(at, *right);
@@ -280,14 +302,20 @@ impl Check<'_> {
                 let all = self.skip.iter().filter(|skip| !**skip).count();
                 done("outputs", self.count_right(at, all))
             }
-            Claimed::Rank { tensor, rank } => done("rank", rank::check(self.model, tensor, *rank)),
+            Claimed::Rank { tensor, rank } => {
+                done("rank", T::floats(self.model).map_or_else(only_floats, |model| rank::check(model, tensor, *rank)))
+            }
             Claimed::ContextualMapping { layer, log2_r, log2_delta } => {
                 let dataset = self.dataset.expect("claims about data are checked with data");
-                let found = mapping::check(self.model, dataset, *layer, (*log2_r, *log2_delta), self.options.bits)?;
-                done("contextual-mapping", found)
+                let found = T::floats(self.model).map_or_else(
+                    || Ok(only_floats()),
+                    |model| mapping::check(model, dataset, *layer, (*log2_r, *log2_delta), self.options.bits),
+                );
+                done("contextual-mapping", found?)
             }
             Claimed::Distance(claim) => {
-                let distance::Found { verdict, why, bound } = distance::check(self.model, claim, self.exp_ulp);
+                let Some(model) = T::floats(self.model) else { return done("distance", only_floats()) };
+                let distance::Found { verdict, why, bound } = distance::check(model, claim, self.exp_ulp);
                 Ok(Claim { kind: "distance".into(), verdict, why, bound })
             }
             Claimed::Other { kind, why } => done(kind, (Verdict::Unknown, why.clone())),
@@ -315,6 +343,11 @@ impl Check<'_> {
     }
 }
 
+/// What is said of claims that are not checked of exact numbers.
+fn only_floats() -> (Verdict, String) {
+    (Verdict::Unknown, "this checker decides such claims for f32 and f64 models only".into())
+}
+
 /// A claimed margin is only as good as the one found; a larger one may be true of a sharper bound, so it is not refuted.
 fn margin_holds(claimed: Option<f64>, found: f64) -> (Verdict, String) {
     match claimed {
@@ -328,7 +361,7 @@ fn margin_holds(claimed: Option<f64>, found: f64) -> (Verdict, String) {
 /// The certificate speaks of these very files.
 fn identity(certificate: &Certificate, hashes: &Hashes) -> Claim {
     let found = [Some(&hashes.config), Some(&hashes.tensors), hashes.vocabulary.as_ref()];
-    let names = ["config.json", "model.safetensors", "vocabulary.json"];
+    let names = ["config.json", hashes.numbers_file, "vocabulary.json"];
     let other: Vec<&str> = names
         .into_iter()
         .zip(found)

@@ -49,6 +49,14 @@ fn configurations() {
 }
 
 #[test]
+fn exact_weights() {
+    let honest = common::Files::honest();
+    let config = json::parse(honest.config.to_string().as_bytes()).unwrap();
+    let words = honest.vocabulary.unwrap().to_string();
+    fuzz("weights", 1000, |bytes| drop(model::parse_exact(&config, bytes, Some(words.as_bytes()))));
+}
+
+#[test]
 fn vocabularies() {
     let honest = common::Files::honest();
     let (numbers, config) = (honest.safetensors(), json::parse(honest.config.to_string().as_bytes()).unwrap());

@@ -223,3 +223,102 @@ fn the_demo_compiles_runs_checks_and_breaks() {
         assert!(text.contains(words), "no {words:?} in {text}");
     }
 }
+
+#[test]
+fn a_contextual_map_is_verified_and_a_forged_distance_is_not() {
+    let files = Files::new();
+    let data = files.put("harbor.conll", include_str!("../../../examples/harbor.conll"));
+    let map = files.path("map");
+    assert_eq!(run(&["context", &data, "--candidates", "20", "--out", &map, "-q"]).code, 0);
+    let report = run(&["verify", &map, &data, "--json"]).json();
+    assert_eq!(report["verdict"], "verified", "{report}");
+    assert_eq!((verdicts(&report, "contextual-mapping"), verdicts(&report, "rank").len()), (vec!["verified"], 4));
+    let path = files.0.path().join("map/certificate.json");
+    let mut certificate: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let delta = &mut certificate["claims"][0]["log2_delta"];
+    *delta = json!(delta.as_f64().unwrap() + 4.0);
+    std::fs::write(&path, certificate.to_string()).unwrap();
+    let forged = run(&["verify", &map, &data, "--json"]);
+    assert_eq!((forged.code, verdicts(&forged.json(), "contextual-mapping")), (1, vec!["refuted"]));
+}
+
+#[test]
+fn maps_at_the_scales_of_the_theorem_have_certificates() {
+    let files = Files::new();
+    let tokens = [[0.9, 0.4], [-0.7, 0.8], [0.2, -1.1], [1.3, -0.5], [-1.2, -0.3]];
+    let pairs = |n: usize| (0..n).flat_map(move |i| (i + 1..n).map(move |j| [i, j]));
+    let line = |pair: [usize; 2]| json!({ "tokens": pair.map(|i| tokens[i]) }).to_string() + "\n";
+    let [four, five] = [4, 5].map(|n| files.put(&format!("{n}.jsonl"), pairs(n).map(line).collect::<String>()));
+    // The ids of five vectors are 2^-20268 apart: beyond the bits that the checker goes to unless told.
+    let cases = [
+        ("certified", &four, "8192", 0, "verified"),
+        ("paper", &four, "8192", 0, "verified"),
+        ("paper", &five, "8192", 1, "unknown"),
+        ("paper", &five, "32768", 0, "verified"),
+    ];
+    for (at, (scale, data, bits, code, verdict)) in cases.into_iter().enumerate() {
+        let map = files.path(&format!("map{at}"));
+        let context = run(&["context", data, "--scale", scale, "--out", &map, "--json"]);
+        assert_eq!(context.code, 0, "{}", context.stdout);
+        let done = run(&["verify", &map, data, "--bits", bits, "--json"]);
+        let report = done.json();
+        assert_eq!((done.code, verdicts(&report, "contextual-mapping")), (code, vec![verdict]), "{report}");
+        assert_eq!(verdicts(&report, "rank"), ["verified"; 4]);
+    }
+}
+
+#[test]
+fn exact_numbers_are_verified_and_a_flipped_label_is_refuted() {
+    let files = Files::new();
+    let text = include_str!("../../../examples/harbor.conll");
+    let short: String = text.split_inclusive("\n\n").take(6).collect();
+    let data = files.put("harbor.conll", &short);
+    let model = files.path("deep");
+    let memorized = run(&["memorize", &data, "--method", "deep", "--out", &model, "-q"]);
+    assert_eq!(memorized.code, 0, "{}", memorized.stdout);
+    let done = run(&["verify", &model, &data, "--json"]);
+    let report = done.json();
+    assert_eq!(
+        (done.code, &report["verdict"], &report["precision"]),
+        (0, &json!("verified"), &json!("real")),
+        "{report}"
+    );
+    assert_eq!(report["verified"].as_u64().unwrap() + report["impossible"].as_u64().unwrap(), report["tokens"]);
+    assert_eq!(verdicts(&report, "labels"), ["verified"]);
+    // "May" as a person in the first sentence.
+    let flipped = files.put("flipped.conll", short.replacen("May PER", "May DATE", 1));
+    let done = run(&["verify", &model, &flipped, "--ignore-certificate", "--json"]);
+    assert_eq!((done.code, &done.json()["refuted"]), (1, &json!(1)), "{}", done.stdout);
+    assert_eq!(done.json()["counterexamples"][0]["text"], "May");
+    let floats = run(&["verify", &model, &data, "--precision", "f64", "--json"]);
+    assert_eq!(floats.code, 2);
+    assert!(floats.json()["error"].as_str().unwrap().contains("exact numbers are not run in f64"), "{}", floats.stdout);
+    let report = run(&["inspect", &model, "--json"]).json();
+    assert_eq!((&report["dtype"], &report["tensors"][0]["name"]), (&json!("exact"), &json!("embedding.weight")));
+    refused(
+        &["explain", &model, "May sails"],
+        Some(&format!("{model}/config.json")),
+        &["numbers are exact", "predict"],
+    );
+}
+
+/// More tokens than would be evaluated with big floats one by one.
+#[test]
+fn outputs_of_many_units_are_decided_to_the_last_token_in_real_arithmetic() {
+    let files = Files::new();
+    let mut state = 1_u64;
+    let mut number = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        f64::from((state >> 44) as u32) / f64::from(1 << 19) - 1.0
+    };
+    let mut vector = || [number(), number()];
+    let line = |_| json!({"tokens": [vector(), vector()], "labels": [vector(), vector()]}).to_string() + "\n";
+    let data = files.put("data.jsonl", (0..2200).map(line).collect::<String>());
+    for method in ["plateau", "interpolate"] {
+        let model = files.path(method);
+        let memorized = run(&["memorize", &data, "--method", method, "--out", &model, "--json", "-q"]);
+        assert_eq!((memorized.code, &memorized.json()["ids"]), (0, &json!(4400)), "{}", memorized.stdout);
+        let report = run(&["verify", &model, &data, "--json"]).json();
+        assert_eq!(verdicts(&report, "outputs"), ["verified", "verified"], "{report}");
+    }
+}

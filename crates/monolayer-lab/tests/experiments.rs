@@ -27,7 +27,7 @@ fn tiny(name: &str) -> Map<String, Value> {
         "capacity" => json!({ "sequences": [8, 32], "length": [2, 6] }),
         "duplicates" => json!({ "vocabulary": [2, 16], "sequences": 40 }),
         "similarity" => json!({ "differences": [1, 8], "families": 2, "variants": 8 }),
-        "depth" => json!({ "layers": [1, 3], "epochs": 3, "sequences": 10, "hidden": 64, "dim": 16 }),
+        "depth" => json!({ "layers": [1, 3], "epochs": 3, "accuracy": 0.25, "sequences": 10, "hidden": 64, "dim": 16 }),
         "rank" => json!({ "rank": [1, 4], "epochs": 3, "sequences": 20, "hidden": 64, "dim": 16, "function_dim": 4,
                           "function_hidden": 32, "function_epochs": 2, "samples": 64 }),
         "fixed-projection" => json!({ "epochs": 3, "sequences": 20, "hidden": 32, "dim": 16, "candidates": 16 }),
@@ -224,7 +224,7 @@ fn training_that_was_interrupted_goes_on() {
     assert!(points.all("compiled")[0] > 0.95 && points.values("layers") == [1.0, 2.0]);
     let experiment = named("figure1").unwrap();
     let mut settings = Settings::new(experiment.as_ref(), true, vec![1], tiny("figure1")).unwrap();
-    settings.stop = || STEPS.fetch_add(1, Relaxed) % 40 == 39;
+    settings.stop = || STEPS.fetch_add(1, Relaxed) % 20 == 19;
     let interrupted =
         (0..100).take_while(|_| run(experiment.as_ref(), &settings, &pieces, &|_, _| {}).is_err()).count();
     assert!((3..100).contains(&interrupted), "{interrupted}");

@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
+use crate::model::Model;
+use crate::rank::rank;
 
 /// The version of certificate.json.
 pub const FORMAT: &str = "monolayer-certificate/1";
@@ -33,6 +35,17 @@ pub enum Claim {
         /// How near.
         tolerance: f64,
     },
+    /// The attention of a layer is an (r, delta)-contextual mapping of the data (Definition 2).
+    ContextualMapping {
+        /// The layer, from 0.
+        layer: usize,
+        /// `"real"`.
+        arithmetic: String,
+        /// The binary logarithm of r.
+        log2_r: f64,
+        /// The binary logarithm of delta.
+        log2_delta: f64,
+    },
     /// d_p between the model and a function, over the cube, is at most this.
     Distance {
         /// `"f64"`: rounding included, in any order of summation; or `"real"`.
@@ -51,6 +64,26 @@ pub enum Claim {
         /// Its rank.
         rank: usize,
     },
+}
+
+impl Claim {
+    /// The contextual mapping that a layer 0 was proved to be; with some room for a checker with bounds of its own. Where
+    /// there is only one context (an infinite distance) any delta will do.
+    pub fn contextual_mapping(r: f64, log2_delta: f64) -> Self {
+        const ROOM: f64 = 1e-6;
+        let log2_r = r.log2() + ROOM;
+        let arithmetic = "real".to_owned();
+        Self::ContextualMapping { layer: 0, arithmetic, log2_r, log2_delta: log2_delta.min(log2_r) - ROOM }
+    }
+
+    /// The ranks of the matrices of a model's first layer, which has one head.
+    pub fn ranks(model: &Model<f64>) -> Vec<Self> {
+        let attention = model.transformer.layers.first().and_then(|layer| layer.attention.as_ref());
+        let Some([head]) = attention.map(|attention| attention.heads.as_slice()) else { return Vec::new() };
+        [("w_q", &head.w_q), ("w_k", &head.w_k), ("w_v", &head.w_v), ("w_o", &head.w_o)]
+            .map(|(name, w)| Self::Rank { tensor: format!("layers.0.attention.{name}"), rank: rank(w.cols, &w.data) })
+            .to_vec()
+    }
 }
 
 /// Writes certificate.json beside the files of a model that was made from data, all named by their hashes.
@@ -85,11 +118,12 @@ fn put(
             Err(e) => Err(Error::io(path, e)),
         }
     };
+    let numbers = if dir.join("weights.json").exists() { "weights.json" } else { "model.safetensors" };
     let mut certificate = json!({
         "format": FORMAT,
         "model": {
             "config": hash("config.json")?,
-            "tensors": hash("model.safetensors")?,
+            "tensors": hash(numbers)?,
             "vocabulary": hash("vocabulary.json")?,
         },
     });

@@ -17,8 +17,13 @@ use crate::model_file::{self, Tensors};
 /// The name of this kind of number in config.json.
 pub const DTYPE: &str = "exact";
 
-/// Longer numbers, and exponents beyond it, are refused: a short text must not take a long time.
+/// Longer numbers are refused: a short text must not take a long time.
 const LONGEST: usize = 1 << 20;
+
+/// The zeros that the exponents of a file may stand for: a short file must not take much memory.
+fn zeros(bytes: usize) -> usize {
+    16 * bytes + 1_000_000
+}
 
 #[derive(Serialize, Deserialize)]
 struct Tensor {
@@ -42,13 +47,15 @@ pub fn read(dir: &Path) -> Result<Model<RBig>> {
     let bytes = model_file::read_file(&path)?;
     let file: HashMap<String, Tensor> = serde_json::from_slice(&bytes)
         .map_err(|e| Error::model(&path, e.to_string(), "see docs/format.md for what weights.json holds"))?;
-    let mut tensors = HashMap::new();
+    let (mut tensors, mut zeros) = (HashMap::new(), zeros(bytes.len()));
     for (name, Tensor { shape, data }) in file {
         let bad = |what: String| Error::model(&path, format!("tensor {name}: {what}"), "make the model again");
         if shape.iter().try_fold(1_usize, |n, &k| n.checked_mul(k)) != Some(data.len()) {
             return Err(bad(format!("{} numbers for the shape {shape:?}", data.len())));
         }
-        let number = |text: &String| parse(text).ok_or_else(|| bad(format!("{:?} is not a number", shortened(text))));
+        let number = |text: &String| {
+            parse(text, &mut zeros).ok_or_else(|| bad(format!("{:?} is not a number", shortened(text))))
+        };
         let numbers = data.iter().map(number).collect::<Result<Vec<RBig>>>()?;
         tensors.insert(name, (shape, numbers));
     }
@@ -72,8 +79,8 @@ pub fn write(model: &Model<RBig>, dir: &Path, more: impl FnOnce(&Path) -> Result
     })
 }
 
-/// The number written as `p/q`, or in decimals with an optional exponent.
-fn parse(text: &str) -> Option<RBig> {
+/// The number written as `p/q`, or in decimals with an optional exponent, whose zeros are taken from those left.
+fn parse(text: &str, zeros: &mut usize) -> Option<RBig> {
     let plain = text.bytes().all(|b| b.is_ascii_digit() || b"+-./eE".contains(&b));
     if !plain || text.len() > LONGEST {
         return None;
@@ -83,7 +90,8 @@ fn parse(text: &str) -> Option<RBig> {
         return Some(RBig::from_parts(IBig::from_str(p).ok()?, q));
     }
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
-    let exponent = i64::from_str(exponent).ok().filter(|e| e.unsigned_abs() < LONGEST as u64)?;
+    let exponent = i64::from_str(exponent).ok()?;
+    *zeros = zeros.checked_sub(usize::try_from(exponent.unsigned_abs()).ok()?)?;
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let digits = format!("{whole}{fraction}");
     if !digits.bytes().any(|b| b.is_ascii_digit()) || fraction.contains(['+', '-']) {
@@ -107,7 +115,7 @@ mod tests {
     #[test]
     fn numbers() {
         let is = |text: &str, p: i64, q: u64| {
-            assert_eq!(parse(text), Some(RBig::from_parts(p.into(), q.into())), "{text}");
+            assert_eq!(parse(text, &mut 10), Some(RBig::from_parts(p.into(), q.into())), "{text}");
         };
         is("0", 0, 1);
         is("-1.25e3", -1250, 1);
@@ -129,24 +137,25 @@ mod tests {
             "nan",
             "inf",
             "1e9999999999",
+            "1e11",
             "1.-5",
             "--1",
             "1/-",
         ] {
-            assert_eq!(parse(bad), None, "{bad}");
+            assert_eq!(parse(bad, &mut 10), None, "{bad}");
         }
     }
 
     proptest! {
         #[test]
         fn floats_in_decimals(x in any::<f64>().prop_filter("finite", |x| x.is_finite())) {
-            prop_assert_eq!(parse(&format!("{x:e}")).unwrap().to_f64().value(), x + 0.0);
+            prop_assert_eq!(parse(&format!("{x:e}"), &mut 400).unwrap().to_f64().value(), x + 0.0);
         }
 
         #[test]
         fn written_numbers_read_back(p: i128, q in 1_u128..) {
             let x = RBig::from_parts(p.into(), q.into());
-            prop_assert_eq!(parse(&x.to_string()), Some(x));
+            prop_assert_eq!(parse(&x.to_string(), &mut 0), Some(x));
         }
     }
 }

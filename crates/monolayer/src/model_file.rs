@@ -76,6 +76,11 @@ pub fn read(dir: &Path) -> Result<AnyModel> {
     match config.dtype.as_str() {
         "f32" => read_model(dir, config).map(AnyModel::F32),
         "f64" => read_model(dir, config).map(AnyModel::F64),
+        crate::exact_file::DTYPE => Err(Error::model(
+            dir.join("config.json"),
+            "its numbers are exact (weights.json), not floats",
+            "predict, verify, inspect and hardmax read such models",
+        )),
         other => Err(Error::model(
             dir.join("config.json"),
             format!("dtype {other:?}"),
@@ -395,7 +400,8 @@ pub fn config<R: Real>(model: &Model<R>) -> Config {
     config_as(model, R::NAME)
 }
 
-fn config_as<T>(model: &Model<T>, dtype: &str) -> Config {
+/// The same for numbers of any kind.
+pub fn config_as<T>(model: &Model<T>, dtype: &str) -> Config {
     let layer = |layer: &Layer<T>| LayerConfig {
         attention: layer.attention.as_ref().map(|a| AttentionConfig {
             kind: a.kind,

@@ -21,6 +21,7 @@ fn main() {
     texts(&root);
     data(&root);
     certificates(&root);
+    exact(&root);
     distances(&root);
 }
 
@@ -188,6 +189,54 @@ fn certificates(root: &Path) {
         "appears twice",
         r#"{"format": 1, "format": 2}"#,
     );
+}
+
+/// Numbers as text.
+fn exact(root: &Path) {
+    let honest = Files::honest();
+    let write = |name: &str, verdict: &str, says: &str, weights: &str| {
+        let dir = root.join(name);
+        honest.write_exact(&dir, weights);
+        fs::write(dir.join("data.conll"), DATA).unwrap();
+        fs::write(dir.join("expect.json"), format!("{}\n", json!({"verdict": verdict, "says": says}))).unwrap();
+        dir
+    };
+    let weights = honest.weights();
+    let with = |tensor: &str, field: &str, value: Value| {
+        let mut weights = weights.clone();
+        weights[tensor][field] = value;
+        weights.to_string()
+    };
+    let text = weights.to_string();
+    write("exact-honest", "verified", "verified in real arithmetic", &text);
+    let dir = write("exact-label-flipped", "refuted", "wanted", &text);
+    fs::write(dir.join("data.conll"), "a X\nb X\n\nb Y\na X\na X\n").unwrap();
+    let dir = write("exact-label-of-no-model", "refuted", "is no label of the model", &text);
+    fs::write(dir.join("data.conll"), "a X\nb Z\n").unwrap();
+    // A third and two sixths are the same number: a tie, which goes to the first label.
+    let tie = json!(["1/3", "0.1", "2/6", "1e-1"]);
+    write("exact-tie", "refuted", "wanted \"Y\"", &with("head.weight", "data", tie));
+    let bias = |number: &str| with("head.bias", "data", json!(["0", number]));
+    write("exact-division-by-zero", "error", "divides by zero", &bias("1/0"));
+    write("exact-huge-exponent", "error", "too many zeros", &bias("1e999999999"));
+    write("exact-endless-exponent", "error", "too many zeros", &bias("-1E-99999999999999999999999"));
+    let many = json!(["1e400000", "1e-400000", "1e400000", "1e-400000"]);
+    write("exact-many-exponents", "error", "too many zeros", &with("embedding.weight", "data", many));
+    write("exact-not-a-number", "error", "is not a decimal number or a fraction", &bias("NaN"));
+    write("exact-infinite", "error", "is not a decimal number or a fraction", &bias("-inf"));
+    write("exact-fraction-of-fractions", "error", "is not a decimal number or a fraction", &bias("1/2/3"));
+    write("exact-other-digits", "error", "is not a decimal number or a fraction", &bias("\u{661}"));
+    write("exact-float", "error", "not a string", &with("head.bias", "data", json!([0.5, "0"])));
+    write("exact-wrong-shape", "error", "expected [2, 2]", &with("head.weight", "shape", json!([4])));
+    write("exact-wrong-count", "error", "4 numbers for the shape", &with("head.weight", "shape", json!([2, 3])));
+    let overflow = json!([9_223_372_036_854_775_807_u64, 4]);
+    write("exact-shape-that-overflows", "error", "numbers for the shape", &with("head.weight", "shape", overflow));
+    write("exact-truncated", "error", "EOF", &text[..text.len() / 2]);
+    write("exact-deep", "error", "recursion", &"{\"a\":".repeat(2_000));
+    write("exact-list", "error", "not an object", "[]");
+    write("exact-tensor-named-twice", "error", "appears twice", r#"{"head.bias": {}, "head.bias": {}}"#);
+    let dir = write("exact-without-weights", "error", "weights.json", &text);
+    fs::rename(dir.join("weights.json"), dir.join("model.safetensors")).unwrap();
 }
 
 /// Claims about the distance from a function; there is no dataset.

@@ -1,9 +1,11 @@
 //! The comparison itself.
 
 use monolayer_check::Precision;
+use monolayer_check::big::weight::{Rational, Weight as _};
 use monolayer_check::dataset::Labels;
 use monolayer_check::decide::Decision;
 use monolayer_check::labels::Pass;
+use monolayer_check::model::{Attention, Dtype, Embedding, FeedForward, Head, Layer, Model};
 use rayon::prelude::*;
 
 use crate::floats::Program;
@@ -75,7 +77,14 @@ fn check(
         bits: 2048,
         comfortable: 2.0,
     };
-    let outcome = pass.run().expect("a well-formed case");
+    let mut outcomes = vec![pass.run().expect("a well-formed case")];
+    if (precision, programs) == (Precision::Real, Precision::Real) {
+        // The same numbers once more, as text would give them.
+        let Pass { exp_ulp, tolerance, first, bits, comfortable, .. } = pass;
+        let model = &rationals(&case.model);
+        let exact = Pass { model, dataset, precision, exp_ulp, tolerance, skip: &skip, first, bits, comfortable };
+        outcomes.push(exact.run().expect("a well-formed case"));
+    }
     let Labels::Classes(classes, _) = &dataset.labels else { unreachable!() };
     for i in 0..dataset.sequences() {
         let range = dataset.range(i);
@@ -92,7 +101,7 @@ fn check(
                 seen.push(label);
             }
         }
-        for (place, t) in range.enumerate() {
+        for (outcome, (place, t)) in outcomes.iter().flat_map(|o| range.clone().enumerate().map(move |at| (o, at))) {
             let wanted = classes[t] as usize;
             let decision = outcome.decisions[t].as_ref().expect("every token is decided");
             let exception = match decision {
@@ -128,5 +137,43 @@ fn check(
                 tally.clear_open += usize::from(open);
             }
         }
+    }
+}
+
+/// A model with its numbers as exact rationals.
+fn rationals(model: &Model) -> Model<Rational> {
+    let exact = |numbers: &Vec<f64>| numbers.iter().map(|&x| Rational::from_f64(x)).collect::<Vec<_>>();
+    let block = |f: &FeedForward| FeedForward {
+        hidden: f.hidden,
+        w1: exact(&f.w1),
+        b1: exact(&f.b1),
+        w2: exact(&f.w2),
+        b2: exact(&f.b2),
+    };
+    let attention = |a: &Attention| Attention {
+        hard: a.hard,
+        causal: a.causal,
+        heads: a.heads,
+        size: a.size,
+        w_q: exact(&a.w_q),
+        w_k: exact(&a.w_k),
+        w_v: exact(&a.w_v),
+        w_o: exact(&a.w_o),
+    };
+    let layer = |l: &Layer| Layer {
+        attention: l.attention.as_ref().map(attention),
+        feed_forward: l.feed_forward.as_ref().map(block),
+    };
+    let embedding = |e: &Embedding| Embedding { vocabulary: e.vocabulary.clone(), weight: exact(&e.weight) };
+    let head = |h: &Head| Head { labels: h.labels.clone(), weight: exact(&h.weight), bias: exact(&h.bias) };
+    Model {
+        d: model.d,
+        dtype: Dtype::Exact,
+        max_length: model.max_length,
+        embedding: model.embedding.as_ref().map(embedding),
+        positions: model.positions.as_ref().map(exact),
+        pre_feed_forward: model.pre_feed_forward.as_ref().map(block),
+        layers: model.layers.iter().map(layer).collect(),
+        head: model.head.as_ref().map(head),
     }
 }

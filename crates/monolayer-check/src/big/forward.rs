@@ -3,12 +3,13 @@
 use std::cmp::Ordering;
 
 use super::number::{Big, Interval};
-use crate::model::{Attention, FeedForward, Model};
+use super::weight::Weight;
+use crate::model::{Attention, FeedForward, Layer, Model};
 
 /// A model at a number of bits.
-pub struct Exact<'a> {
+pub struct Exact<'a, T = f64> {
     /// The model.
-    pub model: &'a Model,
+    pub model: &'a Model<T>,
     /// The bits.
     pub bits: usize,
     /// The only units of the last feed-forward layer that can be on; none: all may be.
@@ -18,35 +19,43 @@ pub struct Exact<'a> {
 /// A token.
 pub type Vector = Vec<Interval>;
 
-impl Exact<'_> {
+impl<T: Weight> Exact<'_, T> {
     /// The output at one position of a sequence of tokens (embedding rows or vectors, before positions are added).
-    pub fn run(&self, rows: &[&[f64]], position: usize) -> Vector {
+    pub fn run(&self, rows: &[&[T]], position: usize) -> Vector {
         let mut tokens = self.input(rows);
-        let all: Vec<usize> = (0..tokens.len()).collect();
-        for (at, layer) in self.model.layers.iter().enumerate() {
-            // In the last layer only the asked position matters.
-            let last = at + 1 == self.model.layers.len();
-            let units = if last { self.last_units.as_deref() } else { None };
-            let step = |&i: &usize| {
-                let h = layer.attention.as_ref().map_or_else(|| tokens[i].clone(), |a| self.attend(a, &tokens, i));
-                layer.feed_forward.as_ref().map_or(h.clone(), |part| self.feed_forward(part, &h, units))
-            };
-            if last {
-                return step(&position);
-            }
-            let next = all.iter().map(step).collect();
-            tokens = next;
+        let layers = &self.model.layers;
+        // From the last attention on, only the asked position matters.
+        let last_attention = layers.iter().rposition(|layer| layer.attention.is_some());
+        for layer in &layers[..last_attention.unwrap_or(0)] {
+            tokens = (0..tokens.len()).map(|i| self.layer(layer, &tokens, i, None)).collect();
         }
-        tokens.swap_remove(position)
+        let mut token = None;
+        for (at, layer) in layers.iter().enumerate().skip(last_attention.unwrap_or(0)) {
+            let units = if at + 1 == layers.len() { self.last_units.as_deref() } else { None };
+            token = Some(match token {
+                None => self.layer(layer, &tokens, position, units),
+                Some(token) => self.layer(layer, &[token], 0, units),
+            });
+        }
+        token.unwrap_or_else(|| tokens.swap_remove(position))
     }
 
-    fn input(&self, rows: &[&[f64]]) -> Vec<Vector> {
-        let d = self.model.d;
-        let add = |place: usize, c: usize, x: f64| match &self.model.positions {
-            Some(p) => Interval::from_f64(x).plus(&Interval::from_f64(p[place * d + c]), self.bits),
-            None => Interval::from_f64(x),
+    /// One layer at position i: attention, then feed-forward.
+    fn layer(&self, layer: &Layer<T>, tokens: &[Vector], i: usize, units: Option<&[usize]>) -> Vector {
+        let h = layer.attention.as_ref().map_or_else(|| tokens[i].clone(), |a| self.attend(a, tokens, i));
+        match &layer.feed_forward {
+            Some(part) => self.feed_forward(part, &h, units),
+            None => h,
+        }
+    }
+
+    fn input(&self, rows: &[&[T]]) -> Vec<Vector> {
+        let (d, bits) = (self.model.d, self.bits);
+        let add = |place: usize, c: usize, x: &T| match &self.model.positions {
+            Some(p) => x.interval(bits).plus(&p[place * d + c].interval(bits), bits),
+            None => x.interval(bits),
         };
-        let token = |(place, row): (usize, &&[f64])| row.iter().enumerate().map(|(c, &x)| add(place, c, x)).collect();
+        let token = |(place, row): (usize, &&[T])| row.iter().enumerate().map(|(c, x)| add(place, c, x)).collect();
         let mut tokens: Vec<Vector> = rows.iter().enumerate().map(token).collect();
         if let Some(part) = &self.model.pre_feed_forward {
             tokens = tokens.iter().map(|t| self.feed_forward(part, t, None)).collect();
@@ -55,36 +64,36 @@ impl Exact<'_> {
     }
 
     /// Sum over c of `w_c` `x_c` + bias.
-    pub fn dot(&self, w: &[f64], x: &[Interval], bias: f64) -> Interval {
+    pub fn dot(&self, w: &[T], x: &[Interval], bias: Interval) -> Interval {
         let bits = self.bits + 32;
-        let terms = w.iter().zip(x).filter(|(w, _)| **w != 0.0);
-        terms.fold(Interval::from_f64(bias), |sum, (&w, x)| sum.plus(&x.scaled_by(w, bits), bits))
+        let terms = w.iter().zip(x).filter(|(w, _)| !w.is_zero());
+        terms.fold(bias, |sum, (w, x)| sum.plus(&w.times(x, bits), bits))
     }
 
-    fn feed_forward(&self, part: &FeedForward, h: &[Interval], units: Option<&[usize]>) -> Vector {
-        let d = self.model.d;
-        let mut out: Vector = h.iter().zip(&part.b2).map(|(h, b)| h.plus(&Interval::from_f64(*b), self.bits)).collect();
+    fn feed_forward(&self, part: &FeedForward<T>, h: &[Interval], units: Option<&[usize]>) -> Vector {
+        let (d, bits) = (self.model.d, self.bits);
+        let mut out: Vector = h.iter().zip(&part.b2).map(|(h, b)| h.plus(&b.interval(bits), bits)).collect();
         let every: Vec<usize> = (0..part.hidden).collect();
         for &j in units.unwrap_or(&every) {
-            let unit = self.dot(&part.w1[j * d..(j + 1) * d], h, part.b1[j]).relu();
+            let unit = self.dot(row(&part.w1, j, d), h, part.b1[j].interval(bits + 32)).relu();
             if unit.hi.sign() == Ordering::Equal {
                 continue;
             }
-            for (out, &w) in out.iter_mut().zip(&part.w2[j * d..(j + 1) * d]).filter(|(_, w)| **w != 0.0) {
-                *out = out.plus(&unit.scaled_by(w, self.bits), self.bits);
+            for (out, w) in out.iter_mut().zip(row(&part.w2, j, d)).filter(|(_, w)| !w.is_zero()) {
+                *out = out.plus(&w.times(&unit, bits), bits);
             }
         }
         out
     }
 
     /// Attention at one position.
-    pub fn attend(&self, layer: &Attention, tokens: &[Vector], i: usize) -> Vector {
+    pub fn attend(&self, layer: &Attention<T>, tokens: &[Vector], i: usize) -> Vector {
         let (d, bits) = (self.model.d, self.bits);
         let visible = if layer.causal { &tokens[..=i] } else { tokens };
         let mut out = tokens[i].clone();
         for h in 0..layer.heads {
-            let rows = |w: &[f64], x: &[Interval]| -> Vector {
-                (0..layer.size).map(|s| self.dot(row(w, h * layer.size + s, d), x, 0.0)).collect()
+            let rows = |w: &[T], x: &[Interval]| -> Vector {
+                (0..layer.size).map(|s| self.dot(row(w, h * layer.size + s, d), x, Interval::from_f64(0.0))).collect()
             };
             let query = rows(&layer.w_q, &tokens[i]);
             let scores: Vec<Interval> = visible
@@ -98,9 +107,9 @@ impl Exact<'_> {
             for s in 0..layer.size {
                 let values: Vector = values.iter().map(|v| v[s].clone()).collect();
                 let g = if layer.hard { self.hardmax(&scores, &values) } else { self.softmax(&scores, &values) };
-                for (out, &w) in out.iter_mut().zip(row(&layer.w_o, h * layer.size + s, d)).filter(|(_, w)| **w != 0.0)
+                for (out, w) in out.iter_mut().zip(row(&layer.w_o, h * layer.size + s, d)).filter(|(_, w)| !w.is_zero())
                 {
-                    *out = out.plus(&g.scaled_by(w, bits), bits);
+                    *out = out.plus(&w.times(&g, bits), bits);
                 }
             }
         }
@@ -137,6 +146,6 @@ impl Exact<'_> {
     }
 }
 
-fn row(w: &[f64], i: usize, d: usize) -> &[f64] {
+fn row<T>(w: &[T], i: usize, d: usize) -> &[T] {
     &w[i * d..(i + 1) * d]
 }

@@ -41,6 +41,11 @@ impl Big {
         Self::new(if x < 0.0 { -m } else { m }, e)
     }
 
+    /// m and e.
+    pub fn parts(self) -> (IBig, i64) {
+        (self.m, self.e)
+    }
+
     /// A nearby f64, for display; overflows to infinity and underflows to zero.
     pub fn to_f64(&self) -> f64 {
         let shift = (self.m.bit_len() as i64 - 60).max(0);
@@ -194,6 +199,15 @@ impl Interval {
         Self::point(Big::from_f64(x))
     }
 
+    /// p / q for a positive q.
+    pub fn quotient(p: &IBig, q: &IBig, bits: usize) -> Self {
+        let near = |m: &IBig| {
+            let x = Big { m: m.clone(), e: 0 };
+            Self { lo: x.clone().rounded(bits, Way::Down), hi: x.rounded(bits, Way::Up) }
+        };
+        near(p).over(&near(q), bits)
+    }
+
     /// The sum.
     pub fn plus(&self, other: &Self, bits: usize) -> Self {
         Self { lo: self.lo.plus(&other.lo, bits, Way::Down), hi: self.hi.plus(&other.hi, bits, Way::Up) }
@@ -217,13 +231,8 @@ impl Interval {
         Self { lo: lo.clone().rounded(bits, Way::Down), hi: hi.clone().rounded(bits, Way::Up) }
     }
 
-    /// The product with an f64.
-    pub fn scaled_by(&self, w: f64, bits: usize) -> Self {
-        self.scaled_by_big(&Big::from_f64(w), bits)
-    }
-
     /// The product with a big float.
-    pub fn scaled_by_big(&self, w: &Big, bits: usize) -> Self {
+    pub fn scaled_by(&self, w: &Big, bits: usize) -> Self {
         let (a, b) = (self.lo.times(w), self.hi.times(w));
         let (lo, hi) = if w.sign() == Ordering::Less { (b, a) } else { (a, b) };
         Self { lo: lo.rounded(bits, Way::Down), hi: hi.rounded(bits, Way::Up) }

@@ -9,6 +9,7 @@ use crate::dot::Care;
 use crate::hinges::{Hinges, Unit};
 use crate::interval::Interval;
 use crate::model::{Attention, FeedForward, Model};
+use crate::readout::{Readout, Reads};
 use crate::rounding::{Precision, Rounding, first_place, last_bit, power_of_two, up};
 
 /// Bits where f64 enclosures are too coarse.
@@ -26,21 +27,7 @@ pub struct Network<'a> {
     /// One per coordinate.
     pub quantizer: Vec<Hinges>,
     quantizer_bias: &'a [f64],
-    readout: Vec<Group<'a>>,
-    readout_bias: &'a [f64],
-}
-
-/// Units of the read-out that read the same number.
-struct Group<'a> {
-    reads: Reads<'a>,
-    hinges: Hinges,
-}
-
-/// What a group reads.
-#[derive(Clone, Copy)]
-enum Reads<'a> {
-    Coordinate(usize),
-    Sum(&'a [f64]),
+    readout: Readout<'a>,
 }
 
 /// A token after the quantizer: an interval per coordinate.
@@ -76,8 +63,7 @@ impl<'a> Network<'a> {
             rounding: Rounding::new(precision, exp_ulp),
             quantizer: tables(quantizer, model.d)?,
             quantizer_bias: &quantizer.b2,
-            readout: groups(readout, model.d),
-            readout_bias: &readout.b2,
+            readout: Readout::new(readout, model.d),
         })
     }
 
@@ -220,32 +206,25 @@ impl<'a> Network<'a> {
         if h.iter().any(|x| !x.is_bounded()) {
             return vec![Interval::WHOLE; d];
         }
-        let read: Vec<(Interval, crate::hinges::Reading)> = self
-            .readout
-            .iter()
-            .map(|group| {
-                let x = group.reads.of(h);
-                (x, group.hinges.read(x))
-            })
-            .collect();
+        let read = self.readout.read(h);
+        let bias = self.readout.bias;
         let coordinate = |c: usize| {
-            let bias = Interval::point(self.readout_bias[c]);
-            let sum = read.iter().fold(bias, |sum, (_, reading)| sum + reading.values[c]);
+            let sum = self.readout.sum(&read, c);
             if !self.floats() {
                 return sum;
             }
-            let mut terms = Terms::new(self.readout_bias[c], h[c].magnitude());
+            let mut terms = Terms::new(bias[c], h[c].magnitude());
             let mut last = last_place(h[c]);
-            if self.readout_bias[c] != 0.0 {
-                last = last.min(last_bit(self.readout_bias[c]));
+            if bias[c] != 0.0 {
+                last = last.min(last_bit(bias[c]));
             }
-            for (group, (x, reading)) in self.readout.iter().zip(&read).filter(|(g, _)| g.hinges.units[c] > 0) {
+            for (group, (x, reading)) in self.readout.groups.iter().zip(&read).filter(|(g, _)| g.hinges.units[c] > 0) {
                 let exact = group.hinges.powers_of_two && matches!(group.reads, Reads::Coordinate(_));
                 last = if exact { last.min(group.hinges.last_bit(c, last_place(*x))) } else { i32::MIN };
                 // The input of a unit that reads a sum is rounded up to d + 1 times.
                 terms.count += if exact { reading.on[c] } else { group.hinges.units[c] + d as u32 };
                 terms.size += reading.values[d + c].hi;
-                terms.shift += if exact { 0.0 } else { group.hinges.gains[c] * group.reads.rounding(h) };
+                terms.shift += if exact { 0.0 } else { group.hinges.gains[c] * rounding(group.reads, h) };
             }
             // Every partial sum is a sum of some of the terms: between minus the negative ones and the positive ones.
             let greatest = up(0.5 * (terms.size + sum.magnitude()));
@@ -290,29 +269,17 @@ impl Terms {
     }
 }
 
-impl Reads<'_> {
-    fn of(self, h: &[Interval]) -> Interval {
-        match self {
-            Self::Coordinate(t) => h[t],
-            Self::Sum(row) => {
-                let terms = row.iter().zip(h).filter(|(w, _)| **w != 0.0);
-                terms.fold(Interval::point(0.0), |sum, (w, x)| sum + Interval::point(*w) * *x)
-            }
+/// How far a program's input of a unit may be off, the last addition's part in 2^53 of the result aside: with a bias b
+/// whose unit is near being on, |b| is at most the sum of the other terms.
+fn rounding(reads: Reads, h: &[Interval]) -> f64 {
+    let (size, terms) = match reads {
+        Reads::Coordinate(t) => (h[t].magnitude(), 1),
+        Reads::Sum(row) => {
+            let size = row.iter().zip(h).map(|(w, x)| w.abs() * x.magnitude()).sum::<f64>();
+            (size, row.len() as u32)
         }
-    }
-
-    /// How far a program's input of a unit may be off, the last addition's part in 2^53 of the result aside: with a bias b
-    /// whose unit is near being on, |b| is at most the sum of the other terms.
-    fn rounding(self, h: &[Interval]) -> f64 {
-        let (size, terms) = match self {
-            Self::Coordinate(t) => (h[t].magnitude(), 1),
-            Self::Sum(row) => {
-                let size = row.iter().zip(h).map(|(w, x)| w.abs() * x.magnitude()).sum::<f64>();
-                (size, row.len() as u32)
-            }
-        };
-        up(3.0 * gamma(terms + 1) * size + f64::MIN_POSITIVE)
-    }
+    };
+    up(3.0 * gamma(terms + 1) * size + f64::MIN_POSITIVE)
 }
 
 /// The quantizer, coordinate by coordinate.
@@ -327,31 +294,4 @@ fn tables(part: &FeedForward, d: usize) -> Result<Vec<Hinges>, String> {
         units[t].push(Unit { w: row[t], b: part.b1[j], out: &part.w2[j * d..(j + 1) * d] });
     }
     Ok(units.iter().enumerate().map(|(t, units)| Hinges::new(units, d, Some(t))).collect())
-}
-
-/// The read-out: units that read one coordinate, and groups of units with equal or opposite rows.
-fn groups(part: &FeedForward, d: usize) -> Vec<Group<'_>> {
-    let mut coordinates: Vec<Vec<Unit>> = vec![vec![]; d];
-    let mut sums: std::collections::BTreeMap<Vec<u64>, (&[f64], Vec<Unit>)> = std::collections::BTreeMap::new();
-    for (j, row) in part.w1.chunks_exact(d).enumerate() {
-        let (b, out) = (part.b1[j], &part.w2[j * d..(j + 1) * d]);
-        let entries: Vec<usize> = (0..d).filter(|&t| row[t] != 0.0).collect();
-        if let [] | [_] = entries.as_slice() {
-            let t = entries.first().copied().unwrap_or(0);
-            coordinates[t].push(Unit { w: row[t], b, out });
-            continue;
-        }
-        let sign = row[entries[0]].signum();
-        let key = row.iter().map(|w| (w * sign + 0.0).to_bits()).collect();
-        let (first, units) = sums.entry(key).or_insert((row, vec![]));
-        let w = if first[entries[0]].signum() == sign { 1.0 } else { -1.0 };
-        units.push(Unit { w, b, out });
-    }
-    let of_coordinate =
-        |(t, units): (usize, &Vec<Unit>)| Group { reads: Reads::Coordinate(t), hinges: Hinges::new(units, d, Some(t)) };
-    let mut groups: Vec<Group> = coordinates.iter().enumerate().map(of_coordinate).collect();
-    groups.extend(
-        sums.into_values().map(|(row, units)| Group { reads: Reads::Sum(row), hinges: Hinges::new(&units, d, None) }),
-    );
-    groups
 }

@@ -72,6 +72,24 @@ impl Files {
         assemble(&Value::Object(header).to_string(), &data)
     }
 
+    /// The text of weights.json.
+    pub fn weights(&self) -> Value {
+        let entry = |(name, shape, data): &(String, Vec<usize>, Vec<f64>)| {
+            let data: Vec<String> = data.iter().map(ToString::to_string).collect();
+            (name.clone(), json!({"shape": shape, "data": data}))
+        };
+        Value::Object(self.tensors.iter().map(entry).collect())
+    }
+
+    /// Writes the directory with numbers as text.
+    pub fn write_exact(&self, dir: &Path, weights: impl AsRef<[u8]>) {
+        let mut files = self.clone();
+        files.config["dtype"] = json!("exact");
+        files.write(dir);
+        fs::remove_file(dir.join("model.safetensors")).unwrap();
+        fs::write(dir.join("weights.json"), weights).unwrap();
+    }
+
     /// Writes the directory.
     pub fn write(&self, dir: &Path) {
         fs::create_dir_all(dir).unwrap();

@@ -11,6 +11,7 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::ValueEnum;
 use monolayer::attention::Mask;
+use monolayer::certificate::{self, Claim};
 use monolayer::context::{Agreement, Contexts};
 use monolayer::context_map::{ContextMap, View};
 use monolayer::dataset::Tokens;
@@ -22,7 +23,7 @@ use monolayer::rank::rank;
 use monolayer::tight_scale::TightScale;
 use monolayer::token_vectors::TokenVectors;
 use monolayer::transformer::{Layer, Transformer};
-use monolayer::{Dataset, Error, Model};
+use monolayer::{Dataset, Error, Model, model_file};
 use serde_json::json;
 
 use self::report::Report;
@@ -231,9 +232,8 @@ fn run_tight(
 
     let model = model(prepared, &tight.map, args, "tight", tight.found.candidates, tight.found.projection.kappa);
     let ranks = ranks(&model);
-    if let Some(dir) = &args.out {
-        model.save(dir)?;
-    }
+    let proved = tight.certificate.log2_delta().map(|log2| Claim::contextual_mapping(tight.certificate.r, log2));
+    write(args, prepared, agreement, &model, proved)?;
     let report = Report { data: &prepared.data, view, tight: &tight, agreement, ranks };
     Ok(Outcome::decided(report.json(), report.text(), tight.certificate.holds()))
 }
@@ -265,6 +265,21 @@ fn model(prepared: &Prepared, map: &ContextMap, args: &Args, scale: &str, candid
             "kappa": kappa,
         }),
     }
+}
+
+/// Writes the layer, if asked to, with a certificate of what was proved of it.
+fn write(
+    args: &Args,
+    prepared: &Prepared,
+    agreement: Option<&Agreement>,
+    model: &Model<f64>,
+    proved: Option<Claim>,
+) -> Result<()> {
+    let Some(dir) = &args.out else { return Ok(()) };
+    let claims: Vec<Claim> = proved.into_iter().chain(Claim::ranks(model)).collect();
+    let impossible = agreement.map_or(0, |agreement| agreement.impossible.len());
+    model_file::write(model, dir, |dir| certificate::write(dir, &prepared.data, impossible, &claims))?;
+    Ok(())
 }
 
 /// The name of a file without its folder.

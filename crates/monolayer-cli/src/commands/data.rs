@@ -20,8 +20,8 @@ use crate::output::{count, percent, table};
 /// A context is a token and the normalized multiset of the tokens it sees; with positions, tokens are (word, place). Tokens
 /// whose label differs from the majority of their context are impossible: no weights get them right.
 #[derive(clap::Args)]
-#[command(after_help = "Examples: monolayer data train.conll --embedding sign:64
-          monolayer data train.conll --labels iob2 --out train.iob2.conll")]
+#[command(after_help = "Example: monolayer data train.conll --embedding sign:64
+Example: monolayer data train.conll --labels iob2 --out train.iob2.conll")]
 pub struct Args {
     #[command(flatten)]
     data: DataArgs,

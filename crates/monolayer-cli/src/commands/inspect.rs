@@ -1,12 +1,14 @@
 //! `monolayer inspect`: what a model is made of.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use dashu_ratio::RBig;
+use monolayer::exact::rational;
 use monolayer::memorize::paper_parameters;
 use monolayer::model_file::{self, Config};
 use monolayer::rank::rank;
-use monolayer::{AnyModel, Dataset, with_model};
+use monolayer::{AnyModel, Dataset, Error, exact_file, with_model};
 use serde_json::{Value, json};
 
 use super::{Outcome, Shared};
@@ -36,15 +38,42 @@ struct Tensor {
     ranks: Option<Vec<usize>>,
 }
 
+/// A model directory, looked into.
+struct Inspected {
+    /// The model to run, unless its numbers are exact.
+    model: Option<AnyModel>,
+    config: Config,
+    words: Option<usize>,
+    tensors: Vec<Tensor>,
+}
+
+impl Inspected {
+    fn open(dir: &Path) -> Result<Self> {
+        if exact_file::is_exact(dir)? {
+            let model = exact_file::read(dir)?;
+            let tensors = model_file::tensors(&model).into_iter().map(|(name, shape, data)| exact(name, shape, &data));
+            return Ok(Self {
+                config: model_file::config_as(&model, exact_file::DTYPE),
+                words: model.words.as_ref().map(|words| words.vocabulary.len()),
+                tensors: tensors.collect(),
+                model: None,
+            });
+        }
+        let model = AnyModel::open(dir)?;
+        let config = with_model!(&model, m => model_file::config(m));
+        let words = with_model!(&model, m => m.words.as_ref().map(|w| w.vocabulary.len()));
+        let tensors = with_model!(&model, m => {
+            let wide = |(name, shape, data): (String, Vec<usize>, Vec<_>)| {
+                tensor(name, shape, &data.into_iter().map(monolayer::kernels::Real::to_f64).collect::<Vec<f64>>())
+            };
+            model_file::tensors(m).into_iter().map(wide).collect()
+        });
+        Ok(Self { model: Some(model), config, words, tensors })
+    }
+}
+
 pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
-    let model = AnyModel::open(&args.model)?;
-    let config = with_model!(&model, m => model_file::config(m));
-    let tensors = with_model!(&model, m => {
-        let wide = |(name, shape, data): (String, Vec<usize>, Vec<_>)| {
-            tensor(name, shape, &data.into_iter().map(monolayer::kernels::Real::to_f64).collect::<Vec<f64>>())
-        };
-        model_file::tensors(m).into_iter().map(wide).collect::<Vec<Tensor>>()
-    });
+    let Inspected { model, config, words, tensors } = Inspected::open(&args.model)?;
     let size = |t: &Tensor| t.shape.iter().product::<usize>();
     let (parameters, nonzero): (usize, usize) =
         (tensors.iter().map(size).sum(), tensors.iter().map(|t| t.nonzero).sum());
@@ -58,7 +87,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
         "layers": config.layers,
         "max_length": config.max_length,
         "labels": config.labels.as_ref().map(Vec::len),
-        "words": with_model!(&model, m => m.words.as_ref().map(|w| w.vocabulary.len())),
+        "words": words,
         "parameters": parameters,
         "nonzero": nonzero,
         "source": config.source,
@@ -77,6 +106,9 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     rows.push(vec!["all".to_owned(), String::new(), count(parameters), count(nonzero), String::new()]);
     let mut text = format!("{}\n{}", headline(&config), table(&rows, &[4]));
     if let Some(source) = &args.data {
+        let model = model.ok_or_else(|| {
+            Error::request("what attention is worth is measured in floats, and this model is exact", "leave --data out")
+        })?;
         let worth = Worth::measure(&model, &Dataset::open(source)?, &config, shared)?;
         text += &worth.text();
         json["worth"] = worth.json();
@@ -157,6 +189,16 @@ fn tensor(name: String, shape: Vec<usize>, data: &[f64]) -> Tensor {
         data.chunks_exact(rows * cols).map(|head| rank(cols, head)).collect()
     });
     Tensor { name, shape, nonzero: data.iter().filter(|&&x| x != 0.0).count(), ranks }
+}
+
+/// The same for exact numbers; ranks are given where all numbers of a matrix are floats.
+fn exact(name: String, shape: Vec<usize>, data: &[RBig]) -> Tensor {
+    let floats: Vec<f64> = data.iter().map(|x| x.to_f64().value()).collect();
+    let same = |(x, &float): (&RBig, &f64)| float.is_finite() && rational(float) == *x;
+    let kept = data.iter().zip(&floats).all(same);
+    let nonzero = data.iter().filter(|x| !x.is_zero()).count();
+    let tensor = tensor(name, shape, &floats);
+    Tensor { nonzero, ranks: tensor.ranks.filter(|_| kept), ..tensor }
 }
 
 /// The model in a line.

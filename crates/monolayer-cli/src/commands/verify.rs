@@ -36,6 +36,9 @@ pub struct Args {
     /// Stop at the first refutation
     #[arg(long)]
     first: bool,
+    /// Bits up to which real arithmetic goes on where f64 cannot tell
+    #[arg(long, value_name = "N", default_value_t = Options::default().bits)]
+    bits: usize,
     /// Leave the certificate aside and check the model alone
     #[arg(long)]
     ignore_certificate: bool,
@@ -71,8 +74,8 @@ pub fn run(args: &Args, shared: &Shared) -> Outcome {
         strict: args.strict,
         first: args.first,
         ignore_certificate: args.ignore_certificate,
+        bits: args.bits,
         findings: if shared.verbose { usize::MAX } else { Options::default().findings },
-        ..Options::default()
     };
     let report = monolayer_check::verify(&args.model, args.data.as_deref(), &options);
     let (mut text, code) = (report.text(), report.verdict.exit_code());

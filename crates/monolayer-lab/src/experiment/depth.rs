@@ -92,7 +92,7 @@ impl Experiment for Depth {
             let curve = points.where_number("rate", rate).curve("layers", "epochs");
             epochs = epochs.line(format!("learning rate {}", number(rate)), curve);
         }
-        let mut figures = vec![epochs];
+        let mut figures = if epochs.marks.is_empty() { Vec::new() } else { vec![epochs] };
         for rate in points.values("rate") {
             let own = points.where_number("rate", rate);
             let y = Axis::linear("training accuracy", "share of tokens").between(0.0, 1.02);
@@ -112,10 +112,12 @@ impl Experiment for Depth {
         let sizes = points.all("parameters");
         let (least, most) = sizes.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), &x| (low.min(x), high.max(x)));
         let mut text = format!(
-            "Rank-1 attention without layer norm, {} to {} parameters whatever the depth, Adam at a constant rate, at most {} epochs.\n\n",
+            "Rank-1 attention without layer norm, {} to {} parameters whatever the depth, Adam at a constant rate, at most {} epochs, {} seed{}.\n\n",
             number(least),
             number(most),
             number(settings.number("epochs").unwrap_or(f64::NAN)),
+            settings.seeds.len(),
+            if settings.seeds.len() == 1 { "" } else { "s" },
         );
         for rate in points.values("rate") {
             let own = points.where_number("rate", rate);

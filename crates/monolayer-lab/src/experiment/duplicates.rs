@@ -31,7 +31,7 @@ impl Experiment for Duplicates {
         if quick {
             json!({ "vocabulary": [2, 8, 64], "sequences": 50, "length": 8, "labels": 4 })
         } else {
-            json!({ "vocabulary": [1, 2, 4, 8, 16, 32, 64, 128], "sequences": 500, "length": 8, "labels": 4 })
+            json!({ "vocabulary": [1, 2, 4, 8, 16, 32, 64, 128], "sequences": 150, "length": 8, "labels": 4 })
         }
     }
 

@@ -31,7 +31,7 @@ impl Experiment for Similarity {
         if quick {
             json!({ "differences": [1, 4, 16], "length": 16, "families": 4, "variants": 8, "vocabulary": 100, "labels": 4 })
         } else {
-            json!({ "differences": [1, 2, 4, 8, 16], "length": 16, "families": 10, "variants": 30, "vocabulary": 100,
+            json!({ "differences": [1, 2, 4, 8, 16], "length": 16, "families": 10, "variants": 12, "vocabulary": 100,
                     "labels": 4 })
         }
     }

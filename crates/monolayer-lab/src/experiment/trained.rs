@@ -6,10 +6,10 @@ use monolayer_train::options::{Rank, Schedule};
 use monolayer_train::source::Source;
 
 use super::learner::{Compiled, Learned, Learner, Task};
-use super::training::{Training, with_parameters};
+use super::training::{Training, size, with_parameters};
 
-/// The embedding dimension of trained models.
-const DIMENSION: usize = 64;
+/// Embedding dimensions of trained models: the first that leaves half of the parameters to hidden units, or else the last.
+const DIMENSIONS: [usize; 4] = [64, 32, 16, 8];
 /// Steps of an epoch, at least, where there are as many sequences.
 const STEPS: usize = 16;
 
@@ -26,7 +26,7 @@ impl Learner for Trained {
 
     fn learn(&self, task: &Task) -> Result<Learned> {
         let options = Options {
-            dim: Some(DIMENSION),
+            dim: DIMENSIONS.last().copied(),
             rank: if self.full_rank { Rank::Full } else { Rank::Of(1) },
             tied: !self.full_rank,
             positions: task.positions,
@@ -40,7 +40,11 @@ impl Learner for Trained {
             seed: task.seed,
             ..Options::default()
         };
-        let options = with_parameters(&options, task.data, Compiled.parameters(task)?)?;
+        let parameters = Compiled.parameters(task)?;
+        let with = |dim: usize| Options { dim: Some(dim), hidden: 0, ..options.clone() };
+        let fits = |options: &Options| size(options, task.data).is_ok_and(|size| 2 * size <= parameters);
+        let options = DIMENSIONS.map(with).into_iter().find(fits).unwrap_or(options);
+        let options = with_parameters(&options, task.data, parameters)?;
         let training =
             Training { source: Source::Data(task.data), options: &options, fixed: &[], enough: 1.0, stop: task.stop };
         let trained = training.run(task.scratch)?;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::ValueEnum;
+use monolayer::certificate::Claim;
 use monolayer::context::Agreement;
 use monolayer::context_map::View;
 use monolayer::error::Error;
@@ -86,9 +87,8 @@ pub fn run(
     let name = if scale == Scale::Paper { "paper" } else { "certified" };
     let model = super::model(prepared, &weights.map, args, name, weights.tries, weights.kappa);
     let ranks = super::ranks(&model);
-    if let Some(dir) = &args.out {
-        model.save(dir)?;
-    }
+    let proved = certified.log2_delta().map(|log2| Claim::contextual_mapping(certified.r, log2));
+    super::write(args, prepared, agreement, &model, proved)?;
     let beside = Report { data: &prepared.data, view, tight: &tight, agreement, ranks };
     let report = TheoremReport { scale: name, request, certified: &certified, beside };
     let (json, mut text) = (report.json(), report.text());

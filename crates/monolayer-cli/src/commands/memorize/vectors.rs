@@ -53,7 +53,8 @@ fn vectors(args: &Args, method: MethodArg, data: &Dataset, memo: &VectorMemo, st
     let right = possible - memo.undecided.len();
     let mut model = memo.model.clone();
     model.source = args.source(method, memo.candidates, data);
-    let claims = claims(data, memo, right);
+    let mut claims = claims(data, memo, right);
+    claims.extend(Claim::ranks(&model));
     let certify = |dir: &std::path::Path| certificate::write(dir, data, memo.agreement.impossible.len(), &claims);
     model_file::write(&model, args.out()?, certify)?;
     let seconds = start.elapsed().as_secs_f64();
@@ -130,7 +131,10 @@ fn deep(args: &Args, data: &Dataset, memo: &DeepMemo, start: Instant) -> Result<
     let right = exactly_right(data, memo)?;
     let mut model = exact.model.clone();
     model.source = args.source(MethodArg::Deep, args.candidates, data);
-    exact_file::write(&model, args.out()?, |_| Ok(()))?;
+    let impossible = exact.agreement.impossible.len();
+    let claims = exact_claims(data, right);
+    let certify = |dir: &std::path::Path| certificate::write(dir, data, impossible, &claims);
+    exact_file::write(&model, args.out()?, certify)?;
     let seconds = start.elapsed().as_secs_f64();
     let possible = data.tokens() - exact.agreement.impossible.len();
     let layers = model.transformer.layers.len();
@@ -162,6 +166,18 @@ fn deep(args: &Args, data: &Dataset, memo: &DeepMemo, start: Instant) -> Result<
         row("seconds", format!("{seconds:.2}"), ""),
     ];
     Ok(Outcome::decided(json, table(&rows, &[2]), args.holds(right == possible, &exact.agreement.impossible)))
+}
+
+/// What is claimed of exact numbers, in real arithmetic: all possible labels, or outputs with no error but for the room that
+/// enclosures need.
+fn exact_claims(data: &Dataset, right: usize) -> Vec<Claim> {
+    let arithmetic = "real".to_owned();
+    match data.labels {
+        Labels::Classes { .. } => {
+            vec![Claim::Labels { arithmetic, right, undecided: Vec::new(), smallest_margin_ratio: 1.0 }]
+        }
+        _ => vec![Claim::Outputs { arithmetic, tolerance: 1e-300 }],
+    }
 }
 
 /// Possible tokens whose label comes out exactly.
