@@ -52,9 +52,9 @@ fn a_model_of_another_label_scheme_is_checked_against_a_converted_file() {
     let train =
         run(&["train", &data, "--out", &out, "--epochs", "2", "--dim", "4", "--hidden", "4", "--labels", "iob2"]);
     assert!(
-        train.stderr.contains(&format!("monolayer data {data} --labels iob2 --out iob2.conll")),
+        train.stdout.contains(&format!("monolayer data {data} --labels iob2 --out iob2.conll")),
         "{}",
-        train.stderr
+        train.stdout
     );
     let json = run(&["data", &data, "--labels", "iob2", "--out", &converted, "--json"]).json();
     let again = run(&["data", &converted, "--json"]).json();
