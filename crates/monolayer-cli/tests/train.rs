@@ -64,7 +64,11 @@ fn a_model_of_another_label_scheme_is_checked_against_a_converted_file() {
     assert!(std::fs::read_to_string(&converted).unwrap().starts_with("Mr O\nPaul B-PER\n"));
     assert_eq!(run(&["verify", &out, &converted, "--json"]).json()["tokens"], json["tokens"]);
     let spaced = files.put("spaced.jsonl", r#"{"tokens": ["New York"], "labels": ["X"]}"#);
-    refused(&["data", &spaced, "--out", &converted], Some(&spaced), &["New York", "columns"]);
+    refused(
+        &["data", &spaced, "--out", &converted],
+        Some(&format!("{spaced}:1 (sequence 1, token 1)")),
+        &["New York", "columns"],
+    );
 }
 
 #[test]
