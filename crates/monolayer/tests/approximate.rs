@@ -257,9 +257,8 @@ fn without_a_quantizer_few_functions_are_near() {
     assert!(far < 1.1 * floor, "{far} {floor}");
 }
 
-/// A million ids, proved in double precision; run with `--ignored --release`.
+/// A million ids, proved in double precision.
 #[test]
-#[ignore = "takes a minute without optimization"]
 fn a_million_ids() {
     let f = program("x1*mean(x1)", 1, 2);
     let g = Approximator { effort: 1, ..Approximator::default() }.compile(&f, 1000, &|_| ()).unwrap();
