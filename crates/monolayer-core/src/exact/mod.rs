@@ -1,0 +1,1 @@
+//! Real arithmetic to any number of bits.

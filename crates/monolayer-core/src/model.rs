@@ -1,0 +1,149 @@
+//! A model as its directory has it (docs/format.md): parts, masks, and numbers that are not yet interpreted.
+
+use crate::number::{Dyadic, Format};
+
+/// A tensor of floats, kept as the bytes of the file; every number is finite (the reader has refused others).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tensor {
+    /// Its shape.
+    pub shape: Vec<usize>,
+    /// How its numbers are stored.
+    pub format: Format,
+    /// The numbers, little-endian, row-major.
+    pub bytes: Vec<u8>,
+}
+
+impl Tensor {
+    /// How many numbers it has.
+    pub fn len(&self) -> usize {
+        self.bytes.len() / self.format.width()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Number `i`.
+    pub fn get(&self, i: usize) -> Dyadic {
+        let width = self.format.width();
+        let mut bits = [0; 8];
+        bits[..width].copy_from_slice(&self.bytes[i * width..(i + 1) * width]);
+        Dyadic::from_bits(self.format, u64::from_le_bytes(bits)).expect("the reader has refused infinities and NaN")
+    }
+}
+
+/// The numbers of a model: floats, or rationals as written in weights.json.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Numbers {
+    /// f32 or f64.
+    Floats(Tensor),
+    /// Decimal numbers or quotients p/q, as text, row-major, with their shape.
+    Exact(Vec<usize>, Vec<String>),
+}
+
+/// Which tokens of its own sequence token i sees (both counted from 0, the start token apart). Every token sees itself and
+/// the start token. The start token sees what a token at place -1 would see.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mask {
+    /// All.
+    None,
+    /// j <= i.
+    Causal,
+    /// j < k, or j <= i.
+    Prefix(usize),
+    /// i - before <= j <= i + after.
+    Band(usize, usize),
+    /// Entry (i, j) of a square matrix of bytes, row-major: 1 where i sees j. (mask.safetensors, tensor "mask", U8 [n, n].)
+    Matrix(usize, Vec<u8>),
+}
+
+/// One attention layer (eq. 2, eq. 5).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attention {
+    /// Hardmax instead of softmax.
+    pub hard: bool,
+    /// Heads.
+    pub heads: usize,
+    /// Head size s.
+    pub size: usize,
+    /// Who sees whom.
+    pub mask: Mask,
+    /// `[heads, s, d]`.
+    pub w_q: Numbers,
+    /// `[heads, s, d]`.
+    pub w_k: Numbers,
+    /// `[heads, s, d]`.
+    pub w_v: Numbers,
+    /// `[heads, d, s]`.
+    pub w_o: Numbers,
+}
+
+/// One feed-forward layer (eq. 3), dense.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeedForward {
+    /// Hidden units q.
+    pub hidden: usize,
+    /// `[q, d]`.
+    pub w1: Numbers,
+    /// `[q]`.
+    pub b1: Numbers,
+    /// `[d, q]`.
+    pub w2: Numbers,
+    /// `[d]`.
+    pub b2: Numbers,
+}
+
+/// Attention, then feed-forward; either may be absent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layer {
+    /// The attention.
+    pub attention: Option<Attention>,
+    /// The feed-forward part.
+    pub feed_forward: Option<FeedForward>,
+}
+
+/// The head: scores of labels, or outputs of another dimension.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Head {
+    /// The label names; none for outputs.
+    pub labels: Option<Vec<String>>,
+    /// `[rows, d]`.
+    pub weight: Numbers,
+    /// `[rows]`.
+    pub bias: Numbers,
+}
+
+/// How a model's numbers are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dtype {
+    /// Floats of one format.
+    Float(Format),
+    /// Rationals.
+    Exact,
+}
+
+/// A model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Model {
+    /// Dimension of a token.
+    pub d: usize,
+    /// How the numbers are stored.
+    pub dtype: Dtype,
+    /// How many places have a vector; none without positions. A start token takes place 0.
+    pub max_length: Option<usize>,
+    /// The word of each row of the embedding, when inputs are words: (word, row), sorted by word.
+    pub vocabulary: Option<Vec<(String, usize)>>,
+    /// The row of the start token.
+    pub start: Option<usize>,
+    /// `[words, d]`, when inputs are words.
+    pub embedding: Option<Numbers>,
+    /// `[max_length, d]`, when positions are used.
+    pub positions: Option<Numbers>,
+    /// The block before the first layer.
+    pub pre_feed_forward: Option<FeedForward>,
+    /// The layers.
+    pub layers: Vec<Layer>,
+    /// The head, if there is one.
+    pub head: Option<Head>,
+}

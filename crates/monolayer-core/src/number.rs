@@ -1,0 +1,126 @@
+//! Numbers of files, exactly: an integer times a power of two.
+
+/// m 2^e. Zero is (0, 0); otherwise m is odd, so that two equal numbers are equal as pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Dyadic {
+    /// The mantissa, at most 53 bits for a number read from a file.
+    pub m: i64,
+    /// The exponent of its last bit.
+    pub e: i32,
+}
+
+/// A binary floating-point format: IEEE binary32 or binary64.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// binary32: 24 bits, last bits from 2^-149.
+    F32,
+    /// binary64: 53 bits, last bits from 2^-1074.
+    F64,
+}
+
+impl Format {
+    /// Bits of precision p; the unit roundoff is u = 2^-p.
+    pub const fn bits(self) -> i32 {
+        match self {
+            Self::F32 => 24,
+            Self::F64 => 53,
+        }
+    }
+
+    /// The exponent of the smallest positive number.
+    pub const fn least(self) -> i32 {
+        match self {
+            Self::F32 => -149,
+            Self::F64 => -1074,
+        }
+    }
+
+    /// Every finite number is below 2 to this power in size.
+    pub const fn top(self) -> i32 {
+        match self {
+            Self::F32 => 128,
+            Self::F64 => 1024,
+        }
+    }
+
+    /// Bytes of a number in a file.
+    pub const fn width(self) -> usize {
+        match self {
+            Self::F32 => 4,
+            Self::F64 => 8,
+        }
+    }
+}
+
+impl Dyadic {
+    /// Zero.
+    pub const ZERO: Self = Self { m: 0, e: 0 };
+
+    /// m 2^e in lowest terms.
+    pub const fn new(m: i64, e: i32) -> Self {
+        if m == 0 {
+            return Self::ZERO;
+        }
+        let zeros = m.trailing_zeros();
+        Self { m: m >> zeros, e: e + zeros as i32 }
+    }
+
+    /// The number with these bits in a format (the lower 32 for binary32); nothing for infinities and NaN.
+    pub const fn from_bits(format: Format, bits: u64) -> Option<Self> {
+        let (fraction_bits, exponent_bits, least) = match format {
+            Format::F32 => (23, 8, -149),
+            Format::F64 => (52, 11, -1074),
+        };
+        let fraction = (bits & ((1 << fraction_bits) - 1)) as i64;
+        let exponent = (bits >> fraction_bits) & ((1 << exponent_bits) - 1);
+        let negative = bits >> (fraction_bits + exponent_bits) & 1 == 1;
+        if exponent == (1 << exponent_bits) - 1 {
+            return None;
+        }
+        let (m, e) = if exponent == 0 {
+            (fraction, least)
+        } else {
+            (fraction | 1 << fraction_bits, least + exponent as i32 - 1)
+        };
+        Some(Self::new(if negative { -m } else { m }, e))
+    }
+
+    /// Whether it is zero.
+    pub const fn is_zero(self) -> bool {
+        self.m == 0
+    }
+
+    /// The exponent of the first bit of a number that is not zero: 2^top <= |x| < 2^(top + 1).
+    pub const fn top(self) -> i32 {
+        self.e + 63 - self.m.unsigned_abs().leading_zeros() as i32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_are_read_exactly() {
+        for x in [0.0, -0.0, 1.0, -6.5, 0.1, f64::MAX, f64::MIN_POSITIVE, f64::from_bits(1), f64::from_bits(3)] {
+            let found = Dyadic::from_bits(Format::F64, x.to_bits()).unwrap();
+            assert!(found.m == 0 || found.m % 2 != 0);
+            let half = found.e / 2;
+            assert_eq!(found.m as f64 * 2_f64.powi(half) * 2_f64.powi(found.e - half), x);
+        }
+        for x in [0.0_f32, 1.5, -0.1, f32::MAX, f32::from_bits(1), f32::from_bits(0x007F_FFFF)] {
+            let found = Dyadic::from_bits(Format::F32, u64::from(x.to_bits())).unwrap();
+            let half = found.e / 2;
+            assert_eq!((found.m as f64 * 2_f64.powi(half) * 2_f64.powi(found.e - half)) as f32, x);
+        }
+        assert_eq!(Dyadic::from_bits(Format::F32, u64::from(f32::NAN.to_bits())), None);
+        assert_eq!(Dyadic::from_bits(Format::F64, f64::INFINITY.to_bits()), None);
+    }
+
+    #[test]
+    fn first_and_last_bits() {
+        assert_eq!(Dyadic::new(12, -1), Dyadic { m: 3, e: 1 });
+        assert_eq!(Dyadic::new(12, -1).top(), 2);
+        assert_eq!(Dyadic::new(-1, 5).top(), 5);
+    }
+}

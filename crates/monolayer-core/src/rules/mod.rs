@@ -1,0 +1,1 @@
+//! The rules that bound what a covered program computes, and the judge.
