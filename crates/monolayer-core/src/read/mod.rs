@@ -3,9 +3,9 @@
 //! What is refused is the grammar of docs/format.md. Every size that a file decides is checked against [`Limits`] before
 //! memory is taken for it.
 
-// pub mod certificate;
-// pub mod data;
-// pub mod decimal;
+pub mod certificate;
+pub mod data;
+pub mod decimal;
 pub mod directory;
 mod exact;
 pub mod json;
