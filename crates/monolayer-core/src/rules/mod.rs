@@ -5,6 +5,7 @@ pub mod ball;
 pub mod context;
 pub mod exp;
 pub mod forward;
+pub mod inputs;
 pub mod judge;
 pub mod parallel;
 pub mod prepare;
