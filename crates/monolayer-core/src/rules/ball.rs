@@ -151,6 +151,18 @@ impl Ball {
         if self.is_zero() { self } else { Self { e: self.e + by, ..self } }
     }
 
+    /// The ball with as many bits as there is room for, and the same with its radius widened by that of another.
+    pub fn widened(self, by: Self) -> (Self, Self) {
+        if by.is_zero() {
+            return (self, self);
+        }
+        let e = self.top().max(by.top()) - BITS;
+        let (m, r) = shift(self.m.into(), self.r.into(), self.e - e);
+        let (_, more) = shift(0, by.reach(), by.e - e);
+        let own = Self { m: m as i64, r: r as u64, e };
+        (own, Self { r: (r + more) as u64, ..own })
+    }
+
     /// max(x, 0) of every x in it.
     #[must_use]
     pub fn relu(self) -> Self {

@@ -17,7 +17,7 @@ pub struct Attended {
     pub own: Vec<Ball>,
     /// The errors of the heads' values, around zero.
     pub shared: Vec<Ball>,
-    /// Each coordinate with them.
+    /// Each coordinate with them; midpoints and exponents are the same.
     pub whole: Vec<Ball>,
 }
 
@@ -33,14 +33,16 @@ pub fn skip(arithmetic: Arithmetic, layer: Option<&Attention>, x: &[Ball], z: &[
         terms.clear();
         terms.push(Term::addend(x[c]));
         terms.extend(row.iter().map(|&(k, w)| Term::weighted(w, z[k])));
-        let sum = sum(arithmetic, &terms)?;
-        out.whole[c] = sum.computed();
-        out.own[c] = out.whole[c];
-        if !out.shared.is_empty() {
-            terms.truncate(1);
-            terms.extend(row.iter().map(|&(k, w)| Term::weighted(w, z[k].middle())));
-            out.own[c] = real_sum(&terms).plus(sum.rounding);
+        let Sum { exact, rounding } = sum(arithmetic, &terms)?;
+        if out.shared.is_empty() {
+            out.own[c] = exact.plus(rounding);
+            out.whole[c] = out.own[c];
+            continue;
         }
+        let shared: Vec<Term> = row.iter().map(|&(k, w)| Term::weighted(w, out.shared[k])).collect();
+        terms.truncate(1);
+        terms.extend(row.iter().map(|&(k, w)| Term::weighted(w, z[k].middle())));
+        (out.own[c], out.whole[c]) = real_sum(&terms).plus(rounding).widened(real_sum(&shared));
     }
     Some(out)
 }
@@ -104,18 +106,15 @@ impl<'a> Block<'a> {
     }
 
     /// One unit; nothing where a program may overflow.
-    pub fn unit(&self, arithmetic: Arithmetic, token: &Attended, j: usize) -> Option<Unit> {
+    pub fn unit(&self, arithmetic: Arithmetic, token: &Attended, j: usize, terms: &mut Vec<Term>) -> Option<Unit> {
         let part = self.part.expect("a unit has a layer");
-        let row = &part.w1[j];
+        let weighted = |&(c, w): &(usize, Dyadic)| Term::weighted_apart(w, token.own[c], token.whole[c]);
         let bias = Term::addend(Ball::exact(part.b1[j]));
-        let of =
-            |x: &[Ball]| -> Vec<Term> { row.iter().map(|&(c, w)| Term::weighted(w, x[c])).chain([bias]).collect() };
-        let Sum { exact, rounding } = sum(arithmetic, &of(&token.whole))?;
-        let mut before = exact;
-        if !token.shared.is_empty() {
-            let gains = self.gains[j].iter().zip(&token.shared).map(|(g, s)| Term::product(*g, *s));
-            before = real_sum(&of(&token.own).into_iter().chain(gains).collect::<Vec<_>>());
-        }
+        terms.clear();
+        terms.extend(part.w1[j].iter().map(weighted).chain([bias]));
+        let Sum { exact, rounding } = sum(arithmetic, terms)?;
+        let shared = self.gains[j].iter().zip(&token.shared).map(|(g, s)| g.times(*s));
+        let before = shared.fold(exact, Ball::plus);
         let before = before.plus(rounding);
         Some(Unit { index: j, rounding, before, after: before.relu() })
     }
@@ -126,15 +125,20 @@ impl<'a> Block<'a> {
             let rounding = vec![Ball::ZERO; token.whole.len()];
             return Some(Output { whole: token.whole.clone(), rounding, units });
         };
-        let ends = |(x, b): (&Ball, &Dyadic)| vec![Term::addend(*x), Term::addend(Ball::exact(*b))];
-        let mut terms: Vec<Vec<Term>> = token.whole.iter().zip(&part.b2).map(ends).collect();
-        for unit in units.iter().filter(|unit| !unit.after.is_zero()) {
-            for &(c, w) in &part.w2[unit.index] {
-                terms[c].push(Term::weighted(w, unit.after));
+        let (d, on) = (token.whole.len(), units.iter().filter(|unit| !unit.after.is_zero()).collect::<Vec<_>>());
+        let mut terms = Vec::with_capacity(on.len() + 2);
+        let coordinate = |c: usize| {
+            terms.clear();
+            terms.extend([token.whole[c], Ball::exact(part.b2[c])].map(Term::addend));
+            for unit in &on {
+                let w = part.w2[unit.index * d + c];
+                if !w.is_zero() {
+                    terms.push(Term::weighted(w, unit.after));
+                }
             }
-        }
-        let sums: Option<Vec<Sum>> = terms.iter().map(|terms| sum(arithmetic, terms)).collect();
-        let sums = sums?;
+            sum(arithmetic, &terms)
+        };
+        let sums = (0..d).map(coordinate).collect::<Option<Vec<Sum>>>()?;
         let whole = sums.iter().map(|sum| sum.computed()).collect();
         Some(Output { whole, rounding: sums.iter().map(|sum| sum.rounding).collect(), units })
     }
@@ -145,11 +149,10 @@ impl<'a> Block<'a> {
     /// a.y = (a + sum over units on of A(j) W1(j)) . H + sum over units on of A(j) (b1(j) + e(j)) + sum over other units of
     /// A(j) relu(j) + a . (b2 + f), A(j) = a . W2(j).
     pub fn reading(&self, token: &Attended, output: &Output, a: &[(usize, Ball)]) -> Ball {
-        let mut direct = vec![Ball::ZERO; token.own.len()];
+        let mut along = vec![Ball::ZERO; token.own.len()];
         for &(c, a) in a {
-            direct[c] = a;
+            along[c] = a;
         }
-        let mut along = direct.clone();
         let mut shared: Vec<Vec<Term>> = self.columns.iter().map(|w| vec![Term::addend(inner(a, w))]).collect();
         let mut terms = Vec::new();
         if let Some(part) = self.part {
@@ -157,7 +160,8 @@ impl<'a> Block<'a> {
             terms.extend(a.iter().map(last));
             for unit in output.units.iter().filter(|unit| !unit.after.is_zero()) {
                 let j = unit.index;
-                let gain = part.w2[j].iter().map(|&(c, w)| Term::weighted(w, direct[c]));
+                let d = token.own.len();
+                let gain = a.iter().map(|&(c, a)| Term::weighted(part.w2[j * d + c], a));
                 let gain = real_sum(&gain.collect::<Vec<_>>());
                 if gain.is_zero() {
                     continue;

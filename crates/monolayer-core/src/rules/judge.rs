@@ -134,7 +134,8 @@ impl<'a> Judge<'a> {
     /// The token after the feed-forward part; `open` names the units that are not known to be off.
     fn output(&self, block: &Block, token: &Attended, open: Option<&[usize]>) -> Option<Output> {
         let hidden = block.part.map_or(0, |part| part.w1.len());
-        let unit = |j: usize| block.unit(self.arithmetic(), token, j);
+        let mut terms = Vec::new();
+        let mut unit = |j: usize| block.unit(self.arithmetic(), token, j, &mut terms);
         let units: Option<Vec<Unit>> = match open {
             Some(open) => open.iter().map(|&j| unit(j)).collect(),
             None => (0..hidden).map(unit).collect(),

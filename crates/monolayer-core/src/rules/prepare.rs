@@ -33,8 +33,8 @@ pub struct FeedForward {
     pub w1: Vec<Row>,
     /// b1.
     pub b1: Vec<Dyadic>,
-    /// Rows of W2 transposed: what each unit adds to each coordinate.
-    pub w2: Vec<Row>,
+    /// W2 transposed, dense: what unit j adds to coordinate c is number j d + c.
+    pub w2: Vec<Dyadic>,
     /// b2.
     pub b2: Vec<Dyadic>,
 }
@@ -112,7 +112,7 @@ impl Reader {
         Some(FeedForward {
             w1: self.rows(&part.w1, q, d, |j, c| j * d + c)?,
             b1: self.list(&part.b1)?,
-            w2: self.rows(&part.w2, q, d, |j, c| c * q + j)?,
+            w2: (0..q * d).map(|i| self.number(&part.w2, i % d * q + i / d)).collect::<Option<_>>()?,
             b2: self.list(&part.b2)?,
         })
     }

@@ -30,46 +30,63 @@ enum Kind {
     Product,
 }
 
-/// An addend of a sum: (m +- r) 2^e.
+/// An addend of a sum: (m +- (r + shared)) 2^e, below 2^top in size.
 #[derive(Debug, Clone, Copy)]
 pub struct Term {
     m: i128,
     r: u128,
+    /// What is accounted for elsewhere: it counts for the sizes of partial sums alone.
+    shared: u128,
     e: i32,
+    top: i32,
     kind: Kind,
 }
 
 impl Term {
+    #[inline]
+    fn new(m: i128, (r, shared): (u128, u128), e: i32, kind: Kind) -> Self {
+        let size = m.unsigned_abs() + r + shared;
+        // Zero is below any power of two.
+        let top = if size == 0 { i32::MIN } else { e + bits(size) };
+        Self { m, r, shared, e, top, kind }
+    }
+
     /// A number that is added as it is.
     pub fn addend(x: Ball) -> Self {
-        Self { m: x.m.into(), r: x.r.into(), e: x.e, kind: Kind::Addend }
+        Self::new(x.m.into(), (x.r.into(), 0), x.e, Kind::Addend)
     }
 
     /// The product of a weight and a number that the program has computed.
     pub fn weighted(w: Dyadic, x: Ball) -> Self {
-        let m = i128::from(w.m) * i128::from(x.m);
-        let r = u128::from(w.m.unsigned_abs()) * u128::from(x.r);
-        let kind = match (w.m.unsigned_abs(), w.e) {
+        Self::weighted_apart(w, x, x)
+    }
+
+    /// The same for a number within `whole`, whose midpoint and exponent are those of `own`: what lies between them is shared
+    /// with other terms, and left out of the sum.
+    pub fn weighted_apart(w: Dyadic, own: Ball, whole: Ball) -> Self {
+        let size = w.m.unsigned_abs();
+        let kind = match (size, w.e) {
             (1, 0..) => Kind::Doubled,
             (1, _) => Kind::Halved,
             _ => Kind::Product,
         };
-        Self { m, r, e: w.e + x.e, kind }
+        let of = |r: u64| u128::from(size) * u128::from(r);
+        Self::new(i128::from(w.m) * i128::from(own.m), (of(own.r), of(whole.r - own.r)), w.e + own.e, kind)
     }
 
     /// The product of two numbers that the program has computed.
     pub fn product(a: Ball, b: Ball) -> Self {
         let (m, r) = product(a, b);
-        Self { m, r, e: a.e + b.e, kind: Kind::Product }
+        Self::new(m, (r, 0), a.e + b.e, Kind::Product)
     }
 
     fn is_zero(&self) -> bool {
-        self.m == 0 && self.r == 0
+        self.top == i32::MIN
     }
 
     /// Whether it is a multiple of 2^e, surely.
     fn on_grid(&self, e: i32) -> bool {
-        self.r == 0 && self.m.trailing_zeros() as i32 + self.e >= e
+        self.r == 0 && self.shared == 0 && self.m.trailing_zeros() as i32 + self.e >= e
     }
 
     /// Whether the program's product is exact.
@@ -77,8 +94,8 @@ impl Term {
         match self.kind {
             Kind::Addend | Kind::Doubled => true,
             Kind::Halved | Kind::Product => {
-                let zeros = self.m.trailing_zeros() as i32;
-                self.on_grid(format.least()) && bits(self.m.unsigned_abs()) - zeros <= format.bits()
+                let last = self.m.trailing_zeros() as i32 + self.e;
+                self.on_grid(format.least()) && self.top - last <= format.bits()
             }
         }
     }
@@ -100,27 +117,36 @@ impl Sum {
     }
 }
 
-/// Sums of absolute values of terms, and of the terms, in units of 2^e.
+/// The sum of the terms, and of the positive and negative ones, in units of 2^e; how many terms are not zero.
 struct Totals {
     m: i128,
     r: u128,
     positive: u128,
     negative: u128,
+    n: usize,
     e: i32,
 }
 
 fn totals(terms: &[Term], least: i32) -> Totals {
-    let tops = terms.iter().filter(|t| !t.is_zero()).map(|t| t.e + bits(t.m.unsigned_abs() + t.r));
-    let top = tops.max().unwrap_or(least).max(least);
+    let top = terms.iter().fold(least, |top, t| top.max(t.top));
     // Fewer than 2^room terms below 2^top, and their radii: all sums stay below 2^126.
     let room = bits(terms.len() as u128) + 1;
-    let mut all = Totals { m: 0, r: 0, positive: 0, negative: 0, e: top + room - 125 };
-    for term in terms {
-        let (m, r) = shift(term.m, term.r, term.e - all.e);
+    let mut all = Totals { m: 0, r: 0, positive: 0, negative: 0, n: 0, e: top + room - 125 };
+    for term in terms.iter().filter(|term| !term.is_zero()) {
+        let by = term.e - all.e;
+        all.n += 1;
+        if term.r == 0 && term.shared == 0 && (0..128).contains(&by) {
+            let m = term.m << by;
+            all.m += m;
+            *(if m < 0 { &mut all.negative } else { &mut all.positive }) += m.unsigned_abs();
+            continue;
+        }
+        let (m, r) = shift(term.m, term.r, by);
+        let reach = if term.shared == 0 { r } else { r + shift(0, term.shared, by).1 };
         all.m += m;
         all.r += r;
-        all.positive += (m + r.cast_signed()).max(0).unsigned_abs();
-        all.negative += (r.cast_signed() - m).max(0).unsigned_abs();
+        all.positive += (m + reach.cast_signed()).max(0).unsigned_abs();
+        all.negative += (reach.cast_signed() - m).max(0).unsigned_abs();
     }
     all
 }
@@ -153,7 +179,7 @@ pub fn sum(arithmetic: Arithmetic, terms: &[Term]) -> Option<Sum> {
     };
     let all = totals(terms, format.least());
     let exact = Ball::pack(all.m, all.r, all.e);
-    let (n, p) = (terms.iter().filter(|t| !t.is_zero()).count(), format.bits());
+    let (n, p) = (all.n, format.bits());
     if n == 0 {
         return Some(Sum { exact: Ball::ZERO, rounding: Ball::ZERO });
     }
@@ -169,17 +195,15 @@ pub fn sum(arithmetic: Arithmetic, terms: &[Term]) -> Option<Sum> {
         return None;
     }
     let grid = (k - p + 1).max(format.least());
-    let fine = terms.iter().filter(|t| !t.is_zero() && !t.on_grid(grid)).count();
-    let additions = (n - 1).min(2 * fine) as u128 * units(k - p - all.e);
-    let products = terms.iter().filter(|t| !t.is_zero() && !t.is_exact(format));
-    let mut error = additions;
-    for term in products {
-        error += units(format.least() - 1 - all.e);
-        if term.kind == Kind::Product {
-            let top = term.e + bits(term.m.unsigned_abs() + term.r) - 1;
-            error += units(top - p - all.e);
+    let (mut fine, mut error) = (0, 0);
+    for term in terms.iter().filter(|term| !term.is_zero() && !term.on_grid(grid)) {
+        fine += 1;
+        if !term.is_exact(format) {
+            let product = if term.kind == Kind::Product { units(term.top - 1 - p - all.e) } else { 0 };
+            error += product + units(format.least() - 1 - all.e);
         }
     }
+    error += (n - 1).min(2 * fine) as u128 * units(k - p - all.e);
     Some(Sum { exact, rounding: Ball::pack(0, error, all.e) })
 }
 
