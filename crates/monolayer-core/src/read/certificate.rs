@@ -1,76 +1,45 @@
 //! certificate.json: what somebody claims about a model. Every claim is checked, none is believed.
 
-use super::decimal::Decimal;
 use super::json::{self, Json};
 use super::{Limits, Result, within};
 use crate::number::Format;
 
-/// The arithmetic that a claim speaks of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Arithmetic {
-    /// All covered float programs of a format.
-    Float(Format),
-    /// Exact numbers.
-    Real,
-}
+/// The arithmetic of a claim: all covered float programs of a format, or, where there is none, real numbers.
+pub type Arithmetic = Option<Format>;
 
-/// A claim.
+/// A claim. Numbers are decimals as JSON writes them, short enough to be computed with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Claim {
-    /// So many tokens get their label.
-    Labels {
-        /// The arithmetic.
-        arithmetic: Arithmetic,
-        /// How many.
-        right: usize,
-        /// The rest, as [sequence, token] from 1: a help for people.
-        undecided: Vec<(usize, usize)>,
-        /// A lower bound of every margin over its error bound.
-        smallest_margin_ratio: Option<Decimal>,
-    },
-    /// Every coordinate of every output is within the tolerance of the data's.
-    Outputs {
-        /// The arithmetic.
-        arithmetic: Arithmetic,
-        /// The tolerance.
-        tolerance: Decimal,
-    },
+    /// So many tokens get their label; a lower bound of every margin over its error bound.
+    Labels(Arithmetic, usize, Option<String>),
+    /// Every coordinate of every output is within this tolerance of the data's.
+    Outputs(Arithmetic, String),
     /// The attention of a layer is an (r, delta)-contextual mapping, in real arithmetic.
     ContextualMapping {
         /// The layer, from 0.
         layer: usize,
         /// log2 of r.
-        log2_r: Decimal,
+        log2_r: String,
         /// log2 of delta.
-        log2_delta: Decimal,
+        log2_delta: String,
     },
     /// The distance d_p from a function is at most a bound.
     Distance {
         /// The arithmetic.
         arithmetic: Arithmetic,
         /// p.
-        p: Decimal,
+        p: String,
         /// The bound.
-        bound: Decimal,
+        bound: String,
         /// One expression per coordinate.
         function: String,
         /// Tokens of a sequence.
         length: usize,
     },
-    /// The exact rank of each head's matrix of a tensor.
-    Rank {
-        /// The tensor's name.
-        tensor: String,
-        /// The rank.
-        rank: usize,
-    },
-    /// A claim that cannot be checked: it stays unknown.
-    Other {
-        /// The kind as written.
-        kind: String,
-        /// Why.
-        why: &'static str,
-    },
+    /// The exact rank of each head's matrix of the tensor of this name.
+    Rank(String, usize),
+    /// A claim of this kind that cannot be checked, and why: it stays unknown.
+    Other(String, &'static str),
 }
 
 /// A certificate as written.
@@ -84,10 +53,8 @@ pub struct Certificate<'a> {
     pub counts: [Option<usize>; 4],
     /// The claims.
     pub claims: Vec<Claim>,
-    /// How many units in the last place the programs' exp may be off.
-    pub exp_ulp: Option<Decimal>,
-    /// What the author of a function vouches for.
-    pub vouched: Option<String>,
+    /// How many units in the last place the programs' exp may be off, rounded up; at most 1024.
+    pub exp_ulp: Option<usize>,
     /// Helps for a checker: checked, never believed.
     pub hints: Json<'a>,
 }
@@ -95,123 +62,87 @@ pub struct Certificate<'a> {
 /// Reads a certificate.
 pub fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Certificate<'a>> {
     let json = json::parse(bytes)?;
-    if json.get("format").text() != Some("monolayer-certificate/1") {
-        return Err("\"format\" is not \"monolayer-certificate/1\"".into());
-    }
-    let [model, data, assumptions] = ["model", "data", "assumptions"].map(|name| match json.get(name) {
-        part @ (Json::Null | Json::Object(_)) => Ok(part),
-        _ => Err(format!("{name:?} is not an object")),
-    });
-    let (model, data, assumptions) = (model?, data?, assumptions?);
-    let claims = json.get("claims").list().ok_or("\"claims\" is not a list")?;
+    let format = |format: &Json| format.text().filter(|&text| text == "monolayer-certificate/1").map(|_| ());
+    json.need("format", "\"monolayer-certificate/1\"", format)?;
+    let claims = json.need("claims", "a list", Json::list)?;
     within(claims.len(), "claims", "claims", limits.claims)?;
+    for part in ["model", "data", "assumptions"] {
+        json.optional(part, "an object", |part| part.object().map(|_| ()))?;
+    }
+    let text = |part: &str, name| json.get(part).optional(name, "a string", |hash| hash.text().map(str::to_owned));
+    let count = |name| json.get("data").optional(name, "a size", Json::size);
     let hints = json.get("hints");
-    let reader = Reader { hints, exponent: limits.exponent };
-    let exp_ulp = optional(assumptions, "exp_ulp", |ulp| {
-        reader.decimal(ulp).filter(|ulp| !ulp.negative && *ulp <= Decimal::new("1024"))
-    })?;
-    let [config, tensors, vocabulary, mask] = ["config", "tensors", "vocabulary", "mask"].map(|name| text(model, name));
-    let [tokens, sequences, impossible, free] =
-        ["tokens", "sequences", "impossible", "free"].map(|name| optional(data, name, Json::size));
     Ok(Certificate {
-        model: [config?, tensors?, vocabulary?, mask?],
-        data: text(data, "hash")?,
-        counts: [tokens?, sequences?, impossible?, free?],
-        claims: claims.iter().map(|claim| reader.claim(claim)).collect::<Result<_>>()?,
-        exp_ulp,
-        vouched: text(assumptions, "function")?,
+        model: [
+            text("model", "config")?,
+            text("model", "tensors")?,
+            text("model", "vocabulary")?,
+            text("model", "mask")?,
+        ],
+        data: text("data", "hash")?,
+        counts: [count("tokens")?, count("sequences")?, count("impossible")?, count("free")?],
+        claims: claims.iter().map(|json| claim(json, hints)).collect(),
+        exp_ulp: json.get("assumptions").optional("exp_ulp", "a number of at most 1024", ulps)?,
         hints: hints.clone(),
     })
 }
 
-/// A field that may be null or absent; it is an error where it is something else than it should be.
-fn optional<'a, T>(json: &Json<'a>, name: &str, read: impl Fn(&Json<'a>) -> Option<T>) -> Result<Option<T>> {
-    match json.get(name) {
-        Json::Null => Ok(None),
-        field => read(field).map(Some).ok_or_else(|| format!("{name:?} is not what it should be").into()),
-    }
+/// A size of at most 1024, or the next above a number with a fraction.
+fn ulps(json: &Json) -> Option<usize> {
+    let Json::Number(text) = json else { return None };
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let more = usize::from(fraction.parse::<u64>().ok()? > 0);
+    Some(Json::Number(whole).size()? + more).filter(|&ulps| ulps <= 1024)
 }
 
-fn text(json: &Json, name: &str) -> Result<Option<String>> {
-    optional(json, name, |field| field.text().map(str::to_owned))
+fn claim(json: &Json, hints: &Json) -> Claim {
+    let kind = json.get("kind").text().unwrap_or("(none)");
+    let why = match kind {
+        "labels" | "outputs" | "contextual-mapping" | "distance" | "rank" => {
+            "a field is missing or not of the right kind"
+        }
+        _ => "this checker does not know claims of this kind",
+    };
+    known(kind, json, hints).unwrap_or_else(|| Claim::Other(kind.to_owned(), why))
 }
 
-struct Reader<'a> {
-    hints: &'a Json<'a>,
-    exponent: usize,
-}
-
-impl Reader<'_> {
-    fn claim(&self, json: &Json) -> Result<Claim> {
-        json.object().ok_or("a claim is not an object")?;
-        let kind = json.get("kind").text().unwrap_or("(none)");
-        let (read, why) = match kind {
-            "labels" => (self.labels(json), MISSING),
-            "outputs" => (self.outputs(json), MISSING),
-            "contextual-mapping" => (self.mapping(json), MISSING),
-            "distance" => (self.distance(json), MISSING),
-            "rank" => (rank(json), MISSING),
-            _ => (None, "this checker does not know claims of this kind"),
-        };
-        Ok(read.unwrap_or_else(|| Claim::Other { kind: kind.to_owned(), why }))
-    }
-
-    /// A number whose exponent is not beyond the limit.
-    fn decimal(&self, json: &Json) -> Option<Decimal> {
-        let decimal = Decimal::new(json.number()?);
-        (decimal.exponent.unsigned_abs() <= self.exponent as u64).then_some(decimal)
-    }
-
-    fn labels(&self, json: &Json) -> Option<Claim> {
-        let pair = |item: &Json| match item.sizes()?.as_slice() {
-            &[sequence, token] => Some((sequence, token)),
-            _ => None,
-        };
-        let pairs = |field: &Json| field.list()?.iter().map(pair).collect::<Option<Vec<_>>>();
-        Some(Claim::Labels {
-            arithmetic: arithmetic(json)?,
-            right: json.get("right").size()?,
-            undecided: optional(json, "undecided", pairs).ok()?.unwrap_or_default(),
-            smallest_margin_ratio: optional(json, "smallest_margin_ratio", |x| self.decimal(x)).ok()?,
-        })
-    }
-
-    fn outputs(&self, json: &Json) -> Option<Claim> {
-        Some(Claim::Outputs { arithmetic: arithmetic(json)?, tolerance: self.decimal(json.get("tolerance"))? })
-    }
-
-    fn mapping(&self, json: &Json) -> Option<Claim> {
-        Some(Claim::ContextualMapping {
-            layer: json.get("layer").size().filter(|_| arithmetic(json) == Some(Arithmetic::Real))?,
-            log2_r: self.decimal(json.get("log2_r"))?,
-            log2_delta: self.decimal(json.get("log2_delta"))?,
-        })
-    }
-
-    /// The length of sequences is part of what is claimed; where it stands among the hints it is read there.
-    fn distance(&self, json: &Json) -> Option<Claim> {
-        let length = if json.get("length").is_null() { self.hints.get("length") } else { json.get("length") };
-        Some(Claim::Distance {
-            arithmetic: if json.get("arithmetic").is_null() { Arithmetic::Real } else { arithmetic(json)? },
-            p: self.decimal(json.get("p"))?,
-            bound: self.decimal(json.get("bound"))?,
-            function: json.get("function").text()?.to_owned(),
-            length: length.size()?,
-        })
-    }
-}
-
-const MISSING: &str = "a field is missing or not of the right kind";
-
-fn rank(json: &Json) -> Option<Claim> {
-    Some(Claim::Rank { tensor: json.get("tensor").text()?.to_owned(), rank: json.get("rank").size()? })
-}
-
-fn arithmetic(json: &Json) -> Option<Arithmetic> {
-    match json.get("arithmetic").text()? {
-        "f32" => Some(Arithmetic::Float(Format::F32)),
-        "f64" => Some(Arithmetic::Float(Format::F64)),
-        "real" => Some(Arithmetic::Real),
+fn known(kind: &str, json: &Json, hints: &Json) -> Option<Claim> {
+    let arithmetic = || match json.get("arithmetic").text()? {
+        "f32" => Some(Some(Format::F32)),
+        "f64" => Some(Some(Format::F64)),
+        "real" => Some(None),
         _ => None,
-    }
+    };
+    let number = |name: &str| decimal(json.get(name));
+    let size = |name: &str| json.get(name).size();
+    Some(match kind {
+        "labels" => {
+            let ratio = json.optional("smallest_margin_ratio", "a number", decimal).ok()?;
+            Claim::Labels(arithmetic()?, size("right")?, ratio)
+        }
+        "outputs" => Claim::Outputs(arithmetic()?, number("tolerance")?),
+        "contextual-mapping" if arithmetic()?.is_none() => Claim::ContextualMapping {
+            layer: size("layer")?,
+            log2_r: number("log2_r")?,
+            log2_delta: number("log2_delta")?,
+        },
+        "distance" => Claim::Distance {
+            arithmetic: if json.field("arithmetic").is_some() { arithmetic()? } else { None },
+            p: number("p")?,
+            bound: number("bound")?,
+            function: json.get("function").text()?.to_owned(),
+            // It is part of what is claimed; where it stands among the hints it is read there.
+            length: json.field("length").unwrap_or(hints.get("length")).size()?,
+        },
+        "rank" => Claim::Rank(json.get("tensor").text()?.to_owned(), size("rank")?),
+        _ => return None,
+    })
+}
+
+/// A number of at most 1,000 characters and with an exponent of ten of at most 10,000, so that it can be computed with.
+fn decimal(json: &Json) -> Option<String> {
+    let Json::Number(text) = json else { return None };
+    let exponent = text.split_once(['e', 'E']).map_or("0", |(_, exponent)| exponent);
+    let small = exponent.parse::<i64>().is_ok_and(|exponent| exponent.abs() <= 10_000);
+    (small && text.len() <= 1000).then(|| (*text).to_owned())
 }
