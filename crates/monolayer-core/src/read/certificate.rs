@@ -62,8 +62,7 @@ pub struct Certificate<'a> {
 /// Reads a certificate.
 pub fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Certificate<'a>> {
     let json = json::parse(bytes)?;
-    let format = |format: &Json| format.text().filter(|&text| text == "monolayer-certificate/1").map(|_| ());
-    json.need("format", "\"monolayer-certificate/1\"", format)?;
+    json.choice("format", &[("monolayer-certificate/1", ())])?;
     let claims = json.need("claims", "a list", Json::list)?;
     within(claims.len(), "claims", "claims", limits.claims)?;
     for part in ["model", "data", "assumptions"] {
@@ -107,12 +106,8 @@ fn claim(json: &Json, hints: &Json) -> Claim {
 }
 
 fn known(kind: &str, json: &Json, hints: &Json) -> Option<Claim> {
-    let arithmetic = || match json.get("arithmetic").text()? {
-        "f32" => Some(Some(Format::F32)),
-        "f64" => Some(Some(Format::F64)),
-        "real" => Some(None),
-        _ => None,
-    };
+    let known = [("f32", Some(Format::F32)), ("f64", Some(Format::F64)), ("real", None)];
+    let arithmetic = || json.choice("arithmetic", &known).ok();
     let number = |name: &str| decimal(json.get(name));
     let size = |name: &str| json.get(name).size();
     Some(match kind {

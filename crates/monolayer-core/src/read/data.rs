@@ -122,9 +122,12 @@ impl Data {
         }
         for (i, label) in labels.unwrap_or_default().iter().enumerate() {
             canonical.push_str(if i == 0 { "],\"labels\":[" } else { "," });
-            let free = matches!(label, Json::Null | Json::Number("-100"));
-            let id = if free { None } else { Some(self.label_values.id(label, canonical)?) };
-            canonical.push_str(if free { "null" } else { "" });
+            let id = match label {
+                Json::Null => None,
+                Json::Number("-100") => self.label_values.all("integers").map(|()| None)?,
+                label => Some(self.label_values.id(label, canonical)?),
+            };
+            canonical.push_str(if id.is_none() { "null" } else { "" });
             self.labels.get_or_insert_default().push(id);
         }
         canonical.push_str("]}\n");
@@ -136,39 +139,36 @@ impl Data {
 impl Values {
     /// The number of a token or label, whose canonical form is added to a text.
     fn id(&mut self, item: &Json, canonical: &mut String) -> Result<u32> {
-        let kind = match item {
-            Json::Text(_) => "strings",
-            // There is one zero: "-0" is no integer.
-            Json::Number(text) if *text != "-0" && text.parse::<i128>().is_ok_and(sixty_four_bits) => "integers",
-            Json::List(_) => "vectors",
-            _ => return Err("an item is neither a string nor an integer of 64 bits nor a vector".into()),
-        };
-        let before = *self.kind.get_or_insert(kind);
-        if before != kind {
-            return Err(format!("{kind} here, {before} before").into());
-        }
         let name = match item {
-            Json::List(entries) => return self.vector(entries, canonical),
-            Json::Number(text) => {
-                canonical.push_str(text);
-                text
-            }
-            other => {
-                let text = other.text().unwrap_or_default();
+            Json::Text(text) => {
+                self.all("strings")?;
                 json::quote(text, canonical);
                 text
             }
+            // There is one zero: "-0" is no integer.
+            Json::Number(text) if *text != "-0" && (text.parse::<i64>().is_ok() || text.parse::<u64>().is_ok()) => {
+                self.all("integers")?;
+                canonical.push_str(text);
+                *text
+            }
+            Json::List(entries) => return self.vector(entries, canonical),
+            _ => return Err("an item is neither a string nor an integer of 64 bits nor a vector".into()),
         };
-        if let Some(&id) = self.named.get(name) {
-            return Ok(id);
-        }
-        let id = self.names.len() as u32;
-        self.names.push(name.to_owned());
-        self.named.insert(name.to_owned(), id);
-        Ok(id)
+        let next = self.names.len() as u32;
+        Ok(*self.named.entry(name.to_owned()).or_insert_with_key(|name| {
+            self.names.push(name.clone());
+            next
+        }))
+    }
+
+    /// All items must be of one kind.
+    fn all(&mut self, kind: &'static str) -> Result<()> {
+        let before = *self.kind.get_or_insert(kind);
+        if before == kind { Ok(()) } else { Err(format!("{kind} here, {before} before").into()) }
     }
 
     fn vector(&mut self, entries: &[Json], canonical: &mut String) -> Result<u32> {
+        self.all("vectors")?;
         if entries.is_empty() || (self.d != 0 && entries.len() != self.d) {
             return Err(format!("a vector of length {} here, {} before", entries.len(), self.d).into());
         }
@@ -187,10 +187,6 @@ impl Values {
             next
         }))
     }
-}
-
-fn sixty_four_bits(integer: i128) -> bool {
-    i64::try_from(integer).is_ok() || u64::try_from(integer).is_ok()
 }
 
 /// The columns of a sequence that is being read.

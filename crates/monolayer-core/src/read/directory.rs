@@ -17,78 +17,52 @@ const VOCABULARY: &str = "vocabulary.json";
 /// The only name that a mask's file may have.
 const MASK: &str = "mask.safetensors";
 
-/// Something for each file of a model directory: its bytes, or its hash.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Files<T> {
-    /// config.json
-    pub config: T,
-    /// model.safetensors, or weights.json for exact numbers
-    pub tensors: T,
-    /// vocabulary.json, when inputs are words
-    pub vocabulary: Option<T>,
-    /// mask.safetensors, when a layer names it
-    pub mask: Option<T>,
-}
-
-/// BLAKE3 hashes of the files of a model directory, hexadecimal.
-pub type Hashes = Files<String>;
+/// BLAKE3 hashes, hexadecimal, of config.json, of model.safetensors or weights.json, of vocabulary.json, and of
+/// mask.safetensors, as far as they are there: as certificates list them.
+pub type Hashes = [Option<String>; 4];
 
 /// Reads a model directory.
 pub fn open(dir: &Path, limits: &Limits) -> Result<(Model, Hashes)> {
+    let read = |name: &str| file(&dir.join(name), "json", limits.json);
+    // A link to nothing is there, and an error.
     let there = |name: &str| dir.join(name).symlink_metadata().is_ok();
-    let small = |name: &str| file(&dir.join(name), "json", limits.json);
-    let config = small(CONFIG)?;
+    let config = read(CONFIG)?;
     let exact = at(dir.join(CONFIG).display(), json::parse(&config))?.get("dtype").text() == Some("exact");
-    let files = Files {
-        config,
-        tensors: if exact { small(EXACT)? } else { file(&dir.join(FLOATS), "bytes", limits.bytes)? },
-        vocabulary: there(VOCABULARY).then(|| small(VOCABULARY)).transpose()?,
-        mask: there(MASK).then(|| small(MASK)).transpose()?,
-    };
-    let hashes = Files {
-        config: hash(&files.config),
-        tensors: hash(&files.tensors),
-        vocabulary: files.vocabulary.as_deref().map(hash),
-        mask: files.mask.as_deref().map(hash),
-    };
-    let model = model(&files, limits).map_err(|e| Error { place: dir.join(&e.place).display().to_string(), ..e })?;
-    Ok((model, hashes))
+    let numbers = if exact { read(EXACT)? } else { file(&dir.join(FLOATS), "bytes", limits.bytes)? };
+    let [words, mask] = [VOCABULARY, MASK].map(|name| there(name).then(|| read(name)).transpose());
+    let (words, mask) = (words?, mask?);
+    let model = model([&config, &numbers], words.as_deref(), mask.as_deref(), limits);
+    let model = model.map_err(|e| Error { place: dir.join(&e.place).display().to_string(), ..e })?;
+    Ok((model, [Some(config), Some(numbers), words, mask].map(|bytes| bytes.as_deref().map(hash))))
 }
 
-/// The model in the files of a directory.
-pub fn model(files: &Files<Vec<u8>>, limits: &Limits) -> Result<Model> {
+/// The model in the bytes of config.json and of the file with its numbers, and of vocabulary.json and mask.safetensors where
+/// they are there.
+pub fn model(files: [&[u8]; 2], words: Option<&[u8]>, mask: Option<&[u8]>, limits: &Limits) -> Result<Model> {
     // What names no file is about config.json.
-    assemble(files, limits).map_err(|e| if e.place.is_empty() { Error { place: CONFIG.into(), ..e } } else { e })
+    let named = |e: Error| if e.place.is_empty() { Error { place: CONFIG.into(), ..e } } else { e };
+    assemble(files, words, mask, limits).map_err(named)
 }
 
-fn assemble(files: &Files<Vec<u8>>, limits: &Limits) -> Result<Model> {
-    let config = json::parse(&files.config)?;
-    let formats = "\"monolayer/1\" or \"monolayer/2\"";
-    let newer = config.need("format", formats, |format| match format.text()? {
-        "monolayer/1" => Some(false),
-        "monolayer/2" => Some(true),
-        _ => None,
-    })?;
+fn assemble(files: [&[u8]; 2], words: Option<&[u8]>, mask: Option<&[u8]>, limits: &Limits) -> Result<Model> {
+    let config = json::parse(files[0])?;
+    let newer = config.choice("format", &[("monolayer/1", false), ("monolayer/2", true)])?;
     if !newer && (config.field("start").is_some() || config.field("outputs").is_some()) {
         return Err("\"start\" and \"outputs\" are fields of \"monolayer/2\"".into());
     }
-    let dtype = config.need("dtype", "\"f32\", \"f64\" or \"exact\"", |dtype| match dtype.text()? {
-        "f32" => Some(Dtype::Float(Format::F32)),
-        "f64" => Some(Dtype::Float(Format::F64)),
-        "exact" => Some(Dtype::Exact),
-        _ => None,
-    })?;
+    let [f32, f64] = [Format::F32, Format::F64].map(Dtype::Float);
+    let dtypes =
+        [("f32", (f32, "F32", FLOATS)), ("f64", (f64, "F64", FLOATS)), ("exact", (Dtype::Exact, "exact", EXACT))];
+    let (dtype, stored, file) = config.choice("dtype", &dtypes)?;
     let d = config.need("d", "a positive integer", Json::positive)?;
     within(d, "coordinates of a token", "length", limits.length)?;
-    let (file, found) = match dtype {
-        Dtype::Float(_) => (FLOATS, tensors::safetensors(&files.tensors)),
-        Dtype::Exact => (EXACT, tensors::weights(&files.tensors)),
-    };
-    let (found, mask) = (at(file, found)?, files.mask.as_deref().map(mask_matrix).transpose());
-    let mut parts = Parts { found, file, dtype, newer, d, room: limits.dense, mask: at(MASK, mask)?, masked: false };
-    let words = parts.found.get("embedding.weight").map(|raw| raw.shape[0]);
-    let embedding = words.map(|rows| parts.take("embedding.weight", &[rows, d])).transpose()?;
-    let vocabulary = at(VOCABULARY, vocabulary(files.vocabulary.as_deref(), words))?;
+    let found =
+        at(file, if dtype == Dtype::Exact { tensors::weights(files[1]) } else { tensors::safetensors(files[1]) })?;
+    let (mask, room) = (at(MASK, mask.map(mask_matrix).transpose())?, limits.dense);
+    let mut parts = Parts { found, file, dtype, stored, newer, d, room, mask, masked: false };
+    let rows = parts.found.get("embedding.weight").map(|raw| raw.shape[0]);
+    let embedding = rows.map(|rows| parts.take("embedding.weight", &[rows, d])).transpose()?;
+    let vocabulary = at(VOCABULARY, vocabulary(words, rows))?;
     let row = |word: &Json| vocabulary.as_ref()?.iter().find(|(w, _)| Some(&**w) == word.text()).map(|(_, row)| *row);
     let start = config.optional("start", "a word of the vocabulary", row)?;
     let max_length = config.optional("max_length", "null or a positive integer", Json::positive)?;
@@ -100,9 +74,8 @@ fn assemble(files: &Files<Vec<u8>>, limits: &Limits) -> Result<Model> {
     let layers = layers.map(|(i, layer)| parts.layer(i, layer)).collect::<Result<_>>()?;
     let labels = config.optional("labels", "null or a list of different strings", labels)?;
     within(labels.as_ref().map_or(0, Vec::len), "labels", "labels", limits.labels)?;
-    let outputs = config.optional("outputs", "null or a positive integer, without labels", |k| {
-        k.positive().filter(|_| labels.is_none())
-    })?;
+    let outputs = |outputs: &Json| outputs.positive().filter(|_| labels.is_none());
+    let outputs = config.optional("outputs", "null or a positive integer, without labels", outputs)?;
     let head = labels.as_ref().map(Vec::len).or(outputs).map(|rows| parts.head(labels, rows)).transpose()?;
     if let Some(name) = parts.found.keys().next() {
         return at(file, Err(format!("tensor {name:?} belongs to nothing in config.json").into()));
@@ -121,13 +94,8 @@ fn labels(names: &Json) -> Option<Vec<String>> {
 
 /// Words and rows, sorted by word: each word once (JSON sees to that), each row with one word.
 fn vocabulary(bytes: Option<&[u8]>, rows: Option<usize>) -> Result<Option<Vec<(String, usize)>>> {
-    let (bytes, rows) = match (bytes, rows) {
-        (None, None) => return Ok(None),
-        (None, Some(_)) => return Err("missing, but the model has an embedding".into()),
-        (Some(_), None) => return Err("a vocabulary without an embedding".into()),
-        (Some(bytes), Some(rows)) => (bytes, rows),
-    };
-    let json = json::parse(bytes)?;
+    let Some(rows) = rows else { return bytes.map_or(Ok(None), |_| Err("a vocabulary without an embedding".into())) };
+    let json = json::parse(bytes.ok_or("missing, but the model has an embedding")?)?;
     let mut owners = vec![None; rows];
     let mut words = Vec::new();
     for (word, row) in json.object().ok_or("not an object of words")? {
@@ -161,6 +129,7 @@ struct Parts<'a> {
     found: Tensors<'a>,
     file: &'static str,
     dtype: Dtype,
+    stored: &'static str,
     /// Whether the format is monolayer/2.
     newer: bool,
     d: usize,
@@ -172,14 +141,9 @@ struct Parts<'a> {
 
 impl<'a> Parts<'a> {
     fn take(&mut self, name: &str, shape: &[usize]) -> Result<Numbers> {
-        let (wanted, format) = match self.dtype {
-            Dtype::Float(Format::F32) => ("F32", Format::F32),
-            Dtype::Float(Format::F64) => ("F64", Format::F64),
-            Dtype::Exact => ("exact", Format::F64),
-        };
-        let raw = self.raw(name, wanted, shape)?;
+        let raw = self.raw(name, self.stored, shape)?;
         Ok(match self.dtype {
-            Dtype::Float(_) => Numbers::Floats(Tensor { shape: raw.shape, format, bytes: raw.bytes.to_vec() }),
+            Dtype::Float(format) => Numbers::Floats(Tensor { shape: raw.shape, format, bytes: raw.bytes.to_vec() }),
             Dtype::Exact => Numbers::Exact(raw.shape, raw.exact),
         })
     }
@@ -244,11 +208,7 @@ impl<'a> Parts<'a> {
     }
 
     fn attention(&mut self, name: &str, json: &Json) -> Result<Attention> {
-        let hard = json.need("kind", "\"softmax\" or \"hardmax\"", |kind| match kind.text()? {
-            "softmax" => Some(false),
-            "hardmax" => Some(true),
-            _ => None,
-        })?;
+        let hard = json.choice("kind", &[("softmax", false), ("hardmax", true)])?;
         let heads = json.need("heads", "a positive integer", Json::positive)?;
         let size = json.need("head_size", "a positive integer", Json::positive)?;
         let mask = json.need("mask", "a mask of this format", |mask| self.visible(mask))?;
@@ -265,17 +225,13 @@ impl<'a> Parts<'a> {
 
     /// Who sees whom.
     fn visible(&self, mask: &Json) -> Option<Mask> {
-        let narrow = |size: &usize| i32::try_from(*size).is_ok();
-        match (mask, mask.object()) {
-            (Json::Text(name), _) if name == "none" => Some(Mask::None),
-            (Json::Text(name), _) if name == "causal" => Some(Mask::Causal),
-            (_, Some([(kind, value)])) if self.newer => match &**kind {
-                "prefix" => value.size().filter(narrow).map(Mask::Prefix),
-                "band" => match value.sizes()?[..] {
-                    [before, after] if narrow(&before) && narrow(&after) => Some(Mask::Band(before, after)),
-                    _ => None,
-                },
-                "file" if value.text() == Some(MASK) => self.mask.clone().map(|(n, entries)| Mask::Matrix(n, entries)),
+        match (mask.text(), mask.object()) {
+            (Some("none"), _) => Some(Mask::None),
+            (Some("causal"), _) => Some(Mask::Causal),
+            (_, Some([(kind, value)])) if self.newer => match (&**kind, value.size(), value.sizes().as_deref()) {
+                ("prefix", Some(k), _) => Some(Mask::Prefix(k)),
+                ("band", _, Some(&[before, after])) => Some(Mask::Band(before, after)),
+                ("file", ..) if value.text() == Some(MASK) => self.mask.clone().map(|(n, m)| Mask::Matrix(n, m)),
                 _ => None,
             },
             _ => None,

@@ -46,8 +46,7 @@ pub fn parse(bytes: &[u8]) -> Result<Json<'_>> {
 impl<'a> Json<'a> {
     /// A field of an object, if it is there.
     pub fn field(&self, name: &str) -> Option<&Json<'a>> {
-        let Json::Object(fields) = self else { return None };
-        fields.iter().find(|(key, _)| key == name).map(|(_, value)| value)
+        self.object()?.iter().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
     /// A field of an object; null where it is absent or this is no object.
@@ -63,6 +62,13 @@ impl<'a> Json<'a> {
     /// A field that may also be null, or absent.
     pub fn optional<T>(&self, name: &str, kind: &str, read: impl Fn(&Json<'a>) -> Option<T>) -> Result<Option<T>> {
         if *self.get(name) == Json::Null { Ok(None) } else { self.need(name, kind, read).map(Some) }
+    }
+
+    /// What the text of a field means, of several that are known.
+    pub fn choice<T: Copy>(&self, name: &str, known: &[(&str, T)]) -> Result<T> {
+        let found = known.iter().find(|(text, _)| self.get(name).text() == Some(text));
+        let unknown = || format!("{name:?} is none of {:?}", known.iter().map(|(text, _)| text).collect::<Vec<_>>());
+        Ok(found.map(|(_, meaning)| *meaning).ok_or_else(unknown)?)
     }
 
     /// The text of a string.
