@@ -1,1 +1,5 @@
-//! Real arithmetic to any number of bits.
+//! Real arithmetic, exactly or to any number of bits: big integers, intervals, whole models, expressions and distances, ranks.
+//!
+//! - [`big`]: integers of any size.
+
+pub mod big;
