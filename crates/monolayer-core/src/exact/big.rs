@@ -329,7 +329,7 @@ fn quotient(a: &[u64], b: &[u64]) -> (Vec<u64>, Vec<u64>) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// A deterministic generator (splitmix64).

@@ -1,5 +1,7 @@
 //! Real arithmetic, exactly or to any number of bits: big integers, intervals, whole models, expressions and distances, ranks.
 //!
 //! - [`big`]: integers of any size.
+//! - [`real`]: intervals of big floats, and fractions.
 
 pub mod big;
+pub mod real;
