@@ -1,12 +1,15 @@
-//! Integers of any size: a sign and the limbs of the absolute value. Schoolbook methods; every result is exact.
+//! Integers of any size: exact, by schoolbook methods, and without memory of their own while they fit 63 bits.
 
 use std::cmp::Ordering;
+use std::slice::from_ref;
 
-/// An integer. The limbs are little-endian without leading zeros; zero has none and is not negative.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Big {
-    negative: bool,
-    limbs: Vec<u64>,
+/// An integer, in one way only: `Small` wherever it is above -2^63 and below 2^63.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Big {
+    /// A small one.
+    Small(i64),
+    /// Whether it is negative, and the limbs of its size, little-endian, without leading zeros.
+    Large(bool, Vec<u64>),
 }
 
 impl From<i64> for Big {
@@ -18,17 +21,18 @@ impl From<i64> for Big {
 impl From<i128> for Big {
     fn from(x: i128) -> Self {
         let size = x.unsigned_abs();
-        Self::of(x < 0, vec![size as u64, (size >> 64) as u64])
+        match i64::try_from(x) {
+            Ok(small) if small != i64::MIN => Self::Small(small),
+            _ => Self::of(x < 0, vec![size as u64, (size >> 64) as u64]),
+        }
     }
 }
 
 impl Ord for Big {
     fn cmp(&self, other: &Self) -> Ordering {
-        match (self.negative, other.negative) {
-            (false, true) => Ordering::Greater,
-            (true, false) => Ordering::Less,
-            (false, false) => compare(&self.limbs, &other.limbs),
-            (true, true) => compare(&other.limbs, &self.limbs),
+        match (self, other) {
+            (Self::Small(a), Self::Small(b)) => a.cmp(b),
+            _ => self.minus(other).sign(),
         }
     }
 }
@@ -40,26 +44,31 @@ impl PartialOrd for Big {
 }
 
 impl Big {
+    /// Zero.
+    pub const ZERO: Self = Self::Small(0);
+    /// One.
+    pub const ONE: Self = Self::Small(1);
+
     fn of(negative: bool, mut limbs: Vec<u64>) -> Self {
         while limbs.last() == Some(&0) {
             limbs.pop();
         }
-        Self { negative: negative && !limbs.is_empty(), limbs }
+        match limbs[..] {
+            [] => Self::ZERO,
+            [x] if x < 1 << 63 => Self::Small(if negative { -(x as i64) } else { x as i64 }),
+            _ => Self::Large(negative, limbs),
+        }
     }
 
-    /// Zero.
-    pub const fn zero() -> Self {
-        Self { negative: false, limbs: Vec::new() }
-    }
-
-    /// One.
-    pub fn one() -> Self {
-        Self::from(1_i64)
-    }
-
-    /// 2^k.
-    pub fn power_of_two(k: usize) -> Self {
-        Self::one().shl(k)
+    /// Whether it is negative, and its limbs, with room for those of a small one.
+    fn parts<'a>(&'a self, room: &'a mut u64) -> (bool, &'a [u64]) {
+        match self {
+            Self::Small(x) => {
+                *room = x.unsigned_abs();
+                (*x < 0, if *x == 0 { &[] } else { from_ref(room) })
+            }
+            Self::Large(negative, limbs) => (*negative, limbs),
+        }
     }
 
     /// A whole number without a sign, in decimal digits; nothing else is read. The time grows with the square of the
@@ -70,24 +79,21 @@ impl Big {
         }
         let mut limbs = Vec::new();
         for chunk in text.as_bytes().chunks(19) {
-            let digits = chunk.iter().fold(0_u64, |sum, b| sum * 10 + u64::from(b - b'0'));
-            let mut carry = digits;
-            let scale = 10_u64.pow(chunk.len() as u32);
+            let mut carry = chunk.iter().fold(0_u64, |sum, b| sum * 10 + u64::from(b - b'0'));
             for limb in &mut limbs {
-                (*limb, carry) = times_plus(*limb, scale, carry, 0);
+                (*limb, carry) = times_plus(*limb, 10_u64.pow(chunk.len() as u32), carry, 0);
             }
             limbs.push(carry);
         }
         Some(Self::of(false, limbs))
     }
 
-    /// 10^k.
-    pub fn power_of_ten(k: usize) -> Self {
-        let (mut power, mut square, mut left) = (Self::one(), Self::from(10_i64), k);
+    /// x^k.
+    #[must_use]
+    pub fn power(&self, k: usize) -> Self {
+        let (mut power, mut square, mut left) = (Self::ONE, self.clone(), k);
         while left > 0 {
-            if left % 2 == 1 {
-                power = power.times(&square);
-            }
+            power = if left % 2 == 1 { power.times(&square) } else { power };
             left /= 2;
             square = if left > 0 { square.times(&square) } else { square };
         }
@@ -96,148 +102,125 @@ impl Big {
 
     /// Whether it is zero.
     pub fn is_zero(&self) -> bool {
-        self.limbs.is_empty()
+        *self == Self::ZERO
     }
 
     /// Negative, zero or positive, against zero.
     pub fn sign(&self) -> Ordering {
-        match (self.negative, self.is_zero()) {
-            (true, _) => Ordering::Less,
-            (false, true) => Ordering::Equal,
-            (false, false) => Ordering::Greater,
+        match self {
+            Self::Small(x) => x.cmp(&0),
+            Self::Large(true, _) => Ordering::Less,
+            Self::Large(false, _) => Ordering::Greater,
         }
     }
 
-    /// The bits of the absolute value: 2^(bits - 1) <= |x| < 2^bits; 0 for zero.
+    /// The bits of its size: 2^(bits - 1) <= |x| < 2^bits; 0 for zero.
     pub fn bits(&self) -> usize {
-        self.limbs.last().map_or(0, |top| self.limbs.len() * 64 - top.leading_zeros() as usize)
-    }
-
-    /// How many of the last bits are zero; 0 for zero.
-    pub fn trailing_zeros(&self) -> usize {
-        let first = self.limbs.iter().position(|limb| *limb != 0);
-        first.map_or(0, |i| i * 64 + self.limbs[i].trailing_zeros() as usize)
-    }
-
-    /// The value, where it fits.
-    pub fn to_i128(&self) -> Option<i128> {
-        if self.bits() > 126 {
-            return None;
-        }
-        let limb = |i: usize| u128::from(self.limbs.get(i).copied().unwrap_or(0));
-        let size = (limb(0) | limb(1) << 64) as i128;
-        Some(if self.negative { -size } else { size })
-    }
-
-    /// The remainder of the absolute value by a number that is not zero.
-    pub fn residue(&self, by: u64) -> u64 {
-        let step = |rest: u128, limb: &u64| (rest << 64 | u128::from(*limb)) % u128::from(by);
-        self.limbs.iter().rev().fold(0, step) as u64
+        let mut room = 0;
+        let limbs = self.parts(&mut room).1;
+        limbs.last().map_or(0, |top| limbs.len() * 64 - top.leading_zeros() as usize)
     }
 
     /// -x.
     #[must_use]
     pub fn negated(&self) -> Self {
-        Self { negative: !self.negative && !self.is_zero(), limbs: self.limbs.clone() }
-    }
-
-    /// |x|.
-    #[must_use]
-    pub fn abs(&self) -> Self {
-        Self { negative: false, limbs: self.limbs.clone() }
-    }
-
-    fn sum(&self, other: &Self, other_negative: bool) -> Self {
-        if self.negative == other_negative {
-            return Self::of(self.negative, sum(&self.limbs, &other.limbs));
+        match self {
+            Self::Small(x) => Self::Small(-x),
+            Self::Large(negative, limbs) => Self::Large(!negative, limbs.clone()),
         }
-        match compare(&self.limbs, &other.limbs) {
-            Ordering::Less => Self::of(other_negative, difference(&other.limbs, &self.limbs)),
-            _ => Self::of(self.negative, difference(&self.limbs, &other.limbs)),
+    }
+
+    /// x + y, or x - y.
+    fn sum(&self, other: &Self, minus: bool) -> Self {
+        if let (Self::Small(a), Self::Small(b)) = (self, other) {
+            let b = i128::from(*b);
+            return Self::from(i128::from(*a) + if minus { -b } else { b });
+        }
+        let (mut one, mut two) = (0, 0);
+        let ((a_negative, a), (b_negative, b)) = (self.parts(&mut one), other.parts(&mut two));
+        let b_negative = b_negative != minus;
+        if a_negative == b_negative {
+            return Self::of(a_negative, sum(a, b));
+        }
+        match compare(a, b) {
+            Ordering::Less => Self::of(b_negative, difference(b, a)),
+            _ => Self::of(a_negative, difference(a, b)),
         }
     }
 
     /// x + y.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
-        self.sum(other, other.negative)
+        self.sum(other, false)
     }
 
     /// x - y.
     #[must_use]
     pub fn minus(&self, other: &Self) -> Self {
-        self.sum(other, !other.negative)
+        self.sum(other, true)
     }
 
     /// x y.
     #[must_use]
     pub fn times(&self, other: &Self) -> Self {
-        let mut limbs = vec![0; self.limbs.len() + other.limbs.len()];
-        for (i, x) in self.limbs.iter().enumerate().filter(|(_, x)| **x != 0) {
+        if let (Self::Small(a), Self::Small(b)) = (self, other) {
+            return Self::from(i128::from(*a) * i128::from(*b));
+        }
+        let (mut one, mut two) = (0, 0);
+        let ((a_negative, a), (b_negative, b)) = (self.parts(&mut one), other.parts(&mut two));
+        let mut limbs = vec![0; a.len() + b.len()];
+        for (i, x) in a.iter().enumerate() {
             let mut carry = 0;
-            for (j, y) in other.limbs.iter().enumerate() {
+            for (j, y) in b.iter().enumerate() {
                 (limbs[i + j], carry) = times_plus(*x, *y, limbs[i + j], carry);
             }
-            limbs[i + other.limbs.len()] = carry;
+            limbs[i + b.len()] = carry;
         }
-        Self::of(self.negative != other.negative, limbs)
+        Self::of(a_negative != b_negative, limbs)
     }
 
     /// x 2^k.
     #[must_use]
     pub fn shl(&self, k: usize) -> Self {
-        if self.is_zero() {
-            return Self::zero();
+        let (mut room, part) = (0, k % 64);
+        let (negative, high) = self.parts(&mut room);
+        if high.is_empty() {
+            return Self::ZERO;
         }
-        let (whole, part) = (k / 64, k % 64);
-        let mut limbs = vec![0; whole];
+        let mut limbs = vec![0; k / 64];
         let mut carry = 0;
-        for limb in &self.limbs {
+        for limb in high {
             limbs.push(limb << part | carry);
-            carry = if part == 0 { 0 } else { limb >> (64 - part) };
+            carry = limb.checked_shr(64 - part as u32).unwrap_or(0);
         }
         limbs.push(carry);
-        Self::of(self.negative, limbs)
+        Self::of(negative, limbs)
     }
 
     /// x / 2^k, rounded toward minus infinity.
     #[must_use]
     pub fn shr(&self, k: usize) -> Self {
-        let (whole, part) = (k / 64, k % 64);
-        let high = self.limbs.get(whole..).unwrap_or(&[]);
-        let limb = |i: usize| {
-            let above = if part == 0 { 0 } else { high.get(i + 1).map_or(0, |limb| limb << (64 - part)) };
-            high[i] >> part | above
-        };
-        let size = Self::of(self.negative, (0..high.len()).map(limb).collect());
+        let (mut room, part) = (0, k % 64);
+        let (negative, limbs) = self.parts(&mut room);
+        let (low, high) = limbs.split_at(limbs.len().min(k / 64));
+        let above = |i: usize| high.get(i + 1).map_or(0, |limb| limb.checked_shl(64 - part as u32).unwrap_or(0));
+        let size = Self::of(negative, (0..high.len()).map(|i| high[i] >> part | above(i)).collect());
         // Toward zero so far.
-        let lost = self.negative && self.trailing_zeros() < k;
-        if lost { size.minus(&Self::one()) } else { size }
+        let lost = low.iter().any(|limb| *limb != 0) || high.first().is_some_and(|limb| limb & ((1 << part) - 1) != 0);
+        if negative && lost { size.minus(&Self::ONE) } else { size }
     }
 
     /// The quotient, rounded toward minus infinity, and the rest, which has the sign of the divisor; nothing for a divisor
     /// of zero.
     pub fn divide(&self, by: &Self) -> Option<(Self, Self)> {
-        if by.is_zero() {
-            return None;
-        }
-        let (quotient, rest) = quotient(&self.limbs, &by.limbs);
-        let quotient = Self::of(self.negative != by.negative, quotient);
-        let rest = Self::of(self.negative, rest);
-        if rest.is_zero() || self.negative == by.negative {
+        let (mut one, mut two) = (0, 0);
+        let ((a_negative, a), (b_negative, b)) = (self.parts(&mut one), by.parts(&mut two));
+        let (quotient, rest) = quotient(a, b)?;
+        let (quotient, rest) = (Self::of(a_negative != b_negative, quotient), Self::of(a_negative, rest));
+        if rest.is_zero() || a_negative == b_negative {
             return Some((quotient, rest));
         }
-        Some((quotient.minus(&Self::one()), rest.plus(by)))
-    }
-
-    /// The greatest common divisor, not negative (Euclid).
-    #[must_use]
-    pub fn gcd(&self, other: &Self) -> Self {
-        let (mut a, mut b) = (self.abs(), other.abs());
-        while let Some((_, rest)) = a.divide(&b) {
-            (a, b) = (b, rest);
-        }
-        a
+        Some((quotient.minus(&Self::ONE), rest.plus(by)))
     }
 }
 
@@ -252,45 +235,57 @@ fn compare(a: &[u64], b: &[u64]) -> Ordering {
 }
 
 fn sum(a: &[u64], b: &[u64]) -> Vec<u64> {
-    let (long, short) = if a.len() >= b.len() { (a, b) } else { (b, a) };
-    let mut limbs = Vec::with_capacity(long.len() + 1);
-    let mut carry = false;
-    for (i, x) in long.iter().enumerate() {
-        let (first, over) = x.overflowing_add(short.get(i).copied().unwrap_or(0));
-        let (second, again) = first.overflowing_add(u64::from(carry));
-        limbs.push(second);
-        carry = over || again;
-    }
-    limbs.push(u64::from(carry));
+    let mut limbs = a.to_vec();
+    limbs.resize(a.len().max(b.len()) + 1, 0);
+    add(&mut limbs, b);
     limbs
+}
+
+/// Adds b to a; what leaves a is lost.
+fn add(a: &mut [u64], b: &[u64]) {
+    let mut carry = 0;
+    for (i, x) in a.iter_mut().enumerate() {
+        (*x, carry) = times_plus(1, *x, b.get(i).copied().unwrap_or(0), carry);
+    }
 }
 
 /// a - b for a >= b.
 fn difference(a: &[u64], b: &[u64]) -> Vec<u64> {
-    let mut limbs = Vec::with_capacity(a.len());
-    let mut borrow = false;
-    for (i, x) in a.iter().enumerate() {
-        let (first, under) = x.overflowing_sub(b.get(i).copied().unwrap_or(0));
-        let (second, again) = first.overflowing_sub(u64::from(borrow));
-        limbs.push(second);
-        borrow = under || again;
-    }
+    let mut limbs = a.to_vec();
+    subtract(&mut limbs, b, 1);
     limbs
 }
 
-/// Quotient and rest of absolute values, b not zero (Knuth, The Art of Computer Programming 2, algorithm 4.3.1 D).
+/// Subtracts b times a limb from a, and says whether that goes below zero.
+fn subtract(a: &mut [u64], b: &[u64], times: u64) -> bool {
+    let (mut carry, mut borrow) = (0, false);
+    for (i, x) in a.iter_mut().enumerate() {
+        let product;
+        (product, carry) = times_plus(times, b.get(i).copied().unwrap_or(0), carry, 0);
+        let (first, under) = x.overflowing_sub(product);
+        let (second, again) = first.overflowing_sub(u64::from(borrow));
+        (*x, borrow) = (second, under || again);
+    }
+    borrow
+}
+
+/// Quotient and rest of sizes (Knuth, The Art of Computer Programming 2, algorithm 4.3.1 D); nothing for a divisor of zero.
 ///
 /// Lemma: with the divisor's first limb at least 2^63, the guess from two limbs of the dividend is never too small, and after
 /// the test with the next limb at most one too large; the subtraction that goes below zero tells, and one divisor is put back.
-fn quotient(a: &[u64], b: &[u64]) -> (Vec<u64>, Vec<u64>) {
-    if compare(a, b) == Ordering::Less {
-        return (Vec::new(), a.to_vec());
-    }
-    let shift = b[b.len() - 1].leading_zeros() as usize;
-    let shifted = |x: &[u64]| Big::of(false, x.to_vec()).shl(shift).limbs;
-    let (mut rest, by) = (shifted(a), shifted(b));
-    rest.resize(a.len() + 1, 0);
-    let n = by.len();
+fn quotient(a: &[u64], b: &[u64]) -> Option<(Vec<u64>, Vec<u64>)> {
+    let shift = b.last()?.leading_zeros() as usize;
+    let shifted = |x: &[u64], len: usize| {
+        let (mut limbs, mut carry) = (x.to_vec(), 0);
+        for limb in &mut limbs {
+            (*limb, carry) = (*limb << shift | carry, limb.checked_shr(64 - shift as u32).unwrap_or(0));
+        }
+        limbs.push(carry);
+        limbs.resize(len, 0);
+        limbs
+    };
+    let n = b.len();
+    let (mut rest, by) = (shifted(a, a.len().max(n) + 1), shifted(b, n));
     let (first, second) = (u128::from(by[n - 1]), if n > 1 { u128::from(by[n - 2]) } else { 0 });
     let mut quotient = vec![0; rest.len() - n];
     for j in (0..quotient.len()).rev() {
@@ -304,28 +299,16 @@ fn quotient(a: &[u64], b: &[u64]) -> (Vec<u64>, Vec<u64>) {
                 break;
             }
         }
-        let (mut carry, mut borrow) = (0, false);
-        for i in 0..=n {
-            let product;
-            (product, carry) = times_plus(guess as u64, by.get(i).copied().unwrap_or(0), carry, 0);
-            let (x, under) = rest[i + j].overflowing_sub(product);
-            let (x, again) = x.overflowing_sub(u64::from(borrow));
-            rest[i + j] = x;
-            borrow = under || again;
-        }
-        if borrow {
+        let window = &mut rest[j..=j + n];
+        if subtract(window, &by, guess as u64) {
             guess -= 1;
-            let mut carry = false;
-            for i in 0..=n {
-                let (x, over) = rest[i + j].overflowing_add(by.get(i).copied().unwrap_or(0));
-                let (x, again) = x.overflowing_add(u64::from(carry));
-                rest[i + j] = x;
-                carry = over || again;
-            }
+            add(window, &by);
         }
         quotient[j] = guess as u64;
     }
-    (quotient, Big::of(false, rest).shr(shift).limbs)
+    let mut room = 0;
+    let rest = Big::of(false, rest).shr(shift);
+    Some((quotient, rest.parts(&mut room).1.to_vec()))
 }
 
 #[cfg(test)]
@@ -372,7 +355,6 @@ pub(crate) mod tests {
             assert_eq!(x.times(&y), Big::from(a * b));
             assert_eq!(x.cmp(&y), a.cmp(&b));
             assert_eq!(x.sign(), a.cmp(&0));
-            assert_eq!(x.to_i128(), Some(a));
             let k = (b.unsigned_abs() % 70) as usize;
             assert_eq!(x.shr(k), Big::from(a >> k));
             if k < 60 {
@@ -386,7 +368,6 @@ pub(crate) mod tests {
                     assert_eq!((q, r), (Big::from(floor), Big::from(a - floor * b)));
                 }
             }
-            assert_eq!(x.residue(97), (a.unsigned_abs() % 97) as u64);
         }
     }
 
@@ -401,19 +382,19 @@ pub(crate) mod tests {
             assert_eq!(a.cmp(&b), a.minus(&b).sign());
             let k = random.next() as usize % 300;
             assert_eq!(a.shl(k).shr(k), a);
-            assert_eq!(a.shl(k), a.times(&Big::power_of_two(k)));
-            assert_eq!(a.shr(k), a.divide(&Big::power_of_two(k)).unwrap().0);
+            assert_eq!(a.shl(k), a.times(&Big::from(2_i64).power(k)));
+            assert_eq!(a.shr(k), a.divide(&Big::from(2_i64).power(k)).unwrap().0);
             if let Some((q, r)) = a.divide(&b) {
                 assert_eq!(q.times(&b).plus(&r), a);
-                assert!(r.abs() < b.abs() && (r.is_zero() || r.sign() == b.sign()));
+                assert!(size(&r) < size(&b) && (r.is_zero() || r.sign() == b.sign()));
                 let exact = a.times(&b).divide(&b).unwrap();
-                assert_eq!(exact, (a.clone(), Big::zero()));
-            }
-            let g = a.times(&c).gcd(&b.times(&c));
-            if !c.is_zero() && !g.is_zero() {
-                assert!(g.divide(&c).unwrap().1.is_zero() && a.times(&c).divide(&g).unwrap().1.is_zero());
+                assert_eq!(exact, (a.clone(), Big::ZERO));
             }
         }
+    }
+
+    fn size(x: &Big) -> Big {
+        if x.sign() == Ordering::Less { x.negated() } else { x.clone() }
     }
 
     /// Dividends whose guess is one too large are rare at random: these are made to be so.
@@ -421,8 +402,8 @@ pub(crate) mod tests {
     fn guesses_that_are_put_back() {
         let by = Big::of(false, vec![u64::MAX, 1 << 63]);
         let above = Big::of(false, vec![0, u64::MAX - 1, 1 << 63]);
-        let (q, r) = above.minus(&Big::one()).divide(&by).unwrap();
-        assert_eq!(q.times(&by).plus(&r), above.minus(&Big::one()));
+        let (q, r) = above.minus(&Big::ONE).divide(&by).unwrap();
+        assert_eq!(q.times(&by).plus(&r), above.minus(&Big::ONE));
         assert!(r < by);
         let a = Big::of(false, vec![3, 0, 1 << 63]);
         let b = Big::of(false, vec![1, 0, 1 << 61]);
@@ -433,13 +414,12 @@ pub(crate) mod tests {
     fn digits() {
         let text = "123456789012345678901234567890123456789";
         assert_eq!(Big::from_digits(text), Some(Big::from(text.parse::<i128>().unwrap())));
-        assert_eq!(Big::from_digits(&format!("1{}", "0".repeat(500))), Some(Big::power_of_ten(500)));
-        assert_eq!(Big::from_digits("000"), Some(Big::zero()));
+        assert_eq!(Big::from_digits(&format!("1{}", "0".repeat(500))), Some(Big::from(10_i64).power(500)));
+        assert_eq!(Big::from_digits("000"), Some(Big::ZERO));
         for text in ["", "-1", "+1", "1 ", "\u{661}", "0x1"] {
             assert_eq!(Big::from_digits(text), None, "{text}");
         }
-        assert_eq!(Big::power_of_ten(0), Big::one());
-        assert!(Big::one().divide(&Big::zero()).is_none());
-        assert_eq!(Big::zero().gcd(&Big::from(-6_i64)), Big::from(6_i64));
+        assert_eq!(Big::ZERO.power(0), Big::ONE);
+        assert!(Big::ONE.divide(&Big::ZERO).is_none());
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! - [`big`]: integers of any size.
 //! - [`real`]: intervals of big floats, and fractions.
+//! - [`functions`]: e^x, sine and the like of intervals.
 
 pub mod big;
+pub mod functions;
 pub mod real;

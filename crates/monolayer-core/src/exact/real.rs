@@ -1,9 +1,9 @@
-//! Real numbers to any number of bits: big floats m 2^e, intervals of them rounded outward, and exact fractions.
+//! Real numbers to any number of bits: big floats m 2^e, intervals of them rounded outward, and fractions as files have them.
 //!
 //! An interval whose ends would leave [-2^(2^40), 2^(2^40)] is unbounded, and so is everything computed from it: nothing
-//! overflows silently. Ends that come too close to zero move outward to zero or to 2^-(2^40), never inward.
+//! overflows silently. Ends that come too close to zero move outward to a multiple of 2^-(2^40), never inward.
 
-use std::cmp::Ordering;
+use std::cmp::Ordering::{self, Equal, Greater, Less};
 
 use super::big::Big;
 use crate::number::Dyadic;
@@ -17,12 +17,12 @@ pub struct Scaled {
 
 /// Which way to round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+pub(super) enum Way {
     Down,
     Up,
 }
 
-/// Numbers are below 2 to this power in size, and their last bits above minus it.
+/// Numbers are below 2 to this power in size, and multiples of 2 to minus it.
 const FAR: i64 = 1 << 40;
 
 impl From<Dyadic> for Scaled {
@@ -32,19 +32,12 @@ impl From<Dyadic> for Scaled {
 }
 
 impl Scaled {
+    /// Zero.
+    pub const ZERO: Self = Self { m: Big::ZERO, e: 0 };
+
     /// m 2^e; e is between -2^41 and 2^41.
     pub fn new(m: Big, e: i64) -> Self {
         Self { m, e }
-    }
-
-    /// Zero.
-    pub fn zero() -> Self {
-        Self::new(Big::zero(), 0)
-    }
-
-    /// A whole number.
-    pub fn whole(x: i64) -> Self {
-        Self::new(Big::from(x), 0)
     }
 
     /// Mantissa and exponent.
@@ -60,6 +53,12 @@ impl Scaled {
     /// The least k with |x| < 2^k; very low for zero.
     pub fn top(&self) -> i64 {
         if self.m.is_zero() { i64::MIN / 4 } else { self.e + self.m.bits() as i64 }
+    }
+
+    /// x 2^k.
+    #[must_use]
+    pub fn scaled(&self, k: i64) -> Self {
+        Self::new(self.m.clone(), if self.m.is_zero() { 0 } else { self.e + k })
     }
 
     /// -x.
@@ -84,37 +83,48 @@ impl Scaled {
         Self { m: self.m.shl((self.e - e) as usize).plus(&other.m.shl((other.e - e) as usize)), e }
     }
 
-    fn rounded(self, bits: usize, way: Way) -> Self {
+    /// Rounded to a number of bits.
+    pub(super) fn rounded(self, bits: usize, way: Way) -> Self {
         let excess = self.m.bits().saturating_sub(bits);
-        if excess == 0 {
-            return self;
-        }
+        if excess == 0 { self } else { self.cut(excess, way) }
+    }
+
+    /// Without its last bits.
+    fn cut(self, excess: usize, way: Way) -> Self {
         let m = if way == Way::Down { self.m.shr(excess) } else { self.m.negated().shr(excess).negated() };
         Self { m, e: self.e + excess as i64 }
     }
 
-    /// Rounded to a multiple of 2^-FAR.
-    fn on_grid(self, way: Way) -> Self {
-        let excess = self.m.bits().min((-FAR).saturating_sub(self.e).max(0) as usize);
-        if self.e >= -FAR {
-            return self;
+    /// m 2^e rounded to a number of bits.
+    fn packed(m: i128, e: i64, bits: usize, way: Way) -> Self {
+        let excess = (128 - m.unsigned_abs().leading_zeros() as usize).saturating_sub(bits);
+        let m = if way == Way::Down { m >> excess } else { -(-m >> excess) };
+        Self { m: Big::from(m), e: e + excess as i64 }
+    }
+
+    fn near_product(&self, other: &Self, bits: usize, way: Way) -> Self {
+        if let (Big::Small(a), Big::Small(b)) = (&self.m, &other.m) {
+            return Self::packed(i128::from(*a) * i128::from(*b), self.e + other.e, bits, way);
         }
-        // Beyond its first bit a number is between 0 and one step, however small it is.
-        let m = if way == Way::Down { self.m.shr(excess) } else { self.m.negated().shr(excess).negated() };
-        Self { m, e: -FAR }
+        self.times(other).rounded(bits, way)
     }
 
     /// The sum, rounded. Lemma: a summand below 2^floor, floor two places under the last bit kept of the other, may be
     /// replaced by anything between 0 and 2^floor on the side that is rounded to.
     fn near_sum(&self, other: &Self, bits: usize, way: Way) -> Self {
         let (big, small) = if self.top() >= other.top() { (self, other) } else { (other, self) };
+        let (gap, e) = (big.e.abs_diff(small.e), big.e.min(small.e));
+        if let (Big::Small(a), Big::Small(b), ..=62) = (&big.m, &small.m, gap) {
+            let shifted = |m: i64, of: i64| i128::from(m) << (of - e);
+            return Self::packed(shifted(*a, big.e) + shifted(*b, small.e), e, bits, way);
+        }
         let floor = big.e.min(big.top() - bits as i64) - 2;
         if small.m.is_zero() || small.top() >= floor {
             return big.plus(small).rounded(bits, way);
         }
         let step = match (way, small.sign()) {
-            (Way::Down, Ordering::Less) => -1_i64,
-            (Way::Up, Ordering::Greater) => 1,
+            (Way::Down, Less) => -1_i64,
+            (Way::Up, Greater) => 1,
             _ => return big.clone().rounded(bits, way),
         };
         big.plus(&Self::new(Big::from(step), floor)).rounded(bits, way)
@@ -124,15 +134,26 @@ impl Scaled {
     fn over(&self, by: &Self, bits: usize, way: Way) -> Self {
         let shift = (bits + 2 + by.m.bits()).saturating_sub(self.m.bits());
         let shifted = self.m.shl(shift);
-        let down = |m: &Big| m.divide(&by.m).map_or(Big::zero(), |(quotient, _)| quotient);
+        let down = |m: &Big| m.divide(&by.m).map_or(Big::ZERO, |(quotient, _)| quotient);
         let m = if way == Way::Down { down(&shifted) } else { down(&shifted.negated()).negated() };
         Self { m, e: self.e - by.e - shift as i64 }.rounded(bits, way)
+    }
+
+    /// The square root of max(x, 0), to 62 bits: r^2 <= x for r rounded down, x <= r^2 for r rounded up.
+    pub(super) fn root(&self, way: Way) -> Self {
+        let near = self.clone().rounded(62, way);
+        let Big::Small(m @ 1..) = near.m else { return Self::ZERO };
+        let shift = 62 + (near.e & 1);
+        let square = u128::from(m.unsigned_abs()) << shift;
+        let root = square.isqrt();
+        let more = i128::from(way == Way::Up && root * root < square);
+        Self { m: Big::from(root.cast_signed() + more), e: (near.e - shift) / 2 }
     }
 }
 
 impl PartialEq for Scaled {
     fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
+        self.cmp(other) == Equal
     }
 }
 
@@ -146,15 +167,14 @@ impl PartialOrd for Scaled {
 
 impl Ord for Scaled {
     fn cmp(&self, other: &Self) -> Ordering {
-        let (a, b) = (self.sign(), other.sign());
-        if a != b || a == Ordering::Equal {
-            return a.cmp(&b);
-        }
-        let larger = self.top().cmp(&other.top());
-        match (larger, a) {
-            (Ordering::Equal, _) => self.plus(&other.negated()).sign(),
-            (_, Ordering::Less) => larger.reverse(),
-            _ => larger,
+        let (sign, larger) = (self.sign(), self.top().cmp(&other.top()));
+        match (sign.cmp(&other.sign()), sign, larger) {
+            (Equal, Equal, _) => Equal,
+            (Equal, _, Equal) if self.e == other.e => self.m.cmp(&other.m),
+            (Equal, _, Equal) => self.plus(&other.negated()).sign(),
+            (Equal, Less, _) => larger.reverse(),
+            (Equal, Greater, _) => larger,
+            (differ, ..) => differ,
         }
     }
 }
@@ -166,13 +186,18 @@ pub struct Real(Option<(Scaled, Scaled)>);
 impl Real {
     /// All numbers: nothing is known.
     pub const UNBOUNDED: Self = Self(None);
+    /// Zero.
+    pub const ZERO: Self = Self(Some((Scaled::ZERO, Scaled::ZERO)));
 
     /// From one end to the other, lo <= hi.
     pub fn new(lo: Scaled, hi: Scaled) -> Self {
-        if lo.top().max(hi.top()) > FAR {
-            return Self::UNBOUNDED;
-        }
-        Self(Some((lo.on_grid(Way::Down), hi.on_grid(Way::Up))))
+        let fine = |x: Scaled, way: Way| {
+            // Beyond its first bit a number is between 0 and one step, however small it is.
+            let excess = x.m.bits().min((-FAR).saturating_sub(x.e).max(0) as usize);
+            if x.e < -FAR { Scaled { e: -FAR, ..x.cut(excess, way) } } else { x }
+        };
+        let far = lo.top().max(hi.top()) > FAR;
+        Self((!far).then(|| (fine(lo, Way::Down), fine(hi, Way::Up))))
     }
 
     /// One number.
@@ -182,7 +207,13 @@ impl Real {
 
     /// A whole number.
     pub fn whole(x: i64) -> Self {
-        Self::point(Scaled::whole(x))
+        Self::point(Scaled::new(Big::from(x), 0))
+    }
+
+    /// An enclosure of pi: its first 109 bits.
+    pub fn pi() -> Self {
+        let digits = 0x3243_F6A8_885A_308D_3131_98A2_E037_i128;
+        Self::new(Scaled::new(Big::from(digits), -108), Scaled::new(Big::from(digits + 1), -108))
     }
 
     /// Both ends, where there are any.
@@ -193,6 +224,14 @@ impl Real {
     /// Its only member, where it has only one.
     pub fn only(&self) -> Option<&Scaled> {
         self.ends().filter(|(lo, hi)| lo == hi).map(|(lo, _)| lo)
+    }
+
+    /// A member near the middle, and what no member is farther away than; nothing where there are no ends.
+    pub fn middle(&self, bits: usize) -> Option<(Scaled, Scaled)> {
+        let (lo, hi) = self.ends()?;
+        let middle = lo.near_sum(hi, bits, Way::Down).scaled(-1).max(lo.clone());
+        let radius = hi.near_sum(&middle.negated(), bits, Way::Up).max(middle.near_sum(&lo.negated(), bits, Way::Up));
+        Some((middle, radius))
     }
 
     fn both(&self, other: &Self, f: impl Fn((&Scaled, &Scaled), (&Scaled, &Scaled)) -> Self) -> Self {
@@ -224,57 +263,59 @@ impl Real {
     /// end where y's is >= 0, else with x's upper end, and likewise the greatest.
     #[must_use]
     pub fn times(&self, other: &Self, bits: usize) -> Self {
-        let zero = |x: &Self| x.only().is_some_and(|x| x.sign() == Ordering::Equal);
-        if zero(self) || zero(other) {
+        if *self == Self::ZERO || *other == Self::ZERO {
             // Every member is a number, also where none is known.
-            return Self::whole(0);
+            return Self::ZERO;
         }
         self.both(other, |a, b| {
-            let below = |x: &Scaled| x.sign() == Ordering::Less;
-            let ends = |lo: Scaled, hi: Scaled| Self::new(lo.rounded(bits, Way::Down), hi.rounded(bits, Way::Up));
+            let below = |x: &Scaled| x.sign() == Less;
+            let (down, up) = (
+                |x: &Scaled, y: &Scaled| x.near_product(y, bits, Way::Down),
+                |x: &Scaled, y: &Scaled| x.near_product(y, bits, Way::Up),
+            );
             if !below(a.0) {
-                let lo = if below(b.0) { a.1.times(b.0) } else { a.0.times(b.0) };
-                let hi = if below(b.1) { a.0.times(b.1) } else { a.1.times(b.1) };
-                return ends(lo, hi);
+                let lo = down(if below(b.0) { a.1 } else { a.0 }, b.0);
+                return Self::new(lo, up(if below(b.1) { a.0 } else { a.1 }, b.1));
             }
-            if a.1.sign() != Ordering::Greater {
+            if a.1.sign() != Greater {
                 return self.negated().times(other, bits).negated();
             }
-            if !below(b.0) || b.1.sign() != Ordering::Greater {
+            if !below(b.0) || b.1.sign() != Greater {
                 return other.times(self, bits);
             }
-            ends(a.0.times(b.1).min(a.1.times(b.0)), a.0.times(b.0).max(a.1.times(b.1)))
+            Self::new(down(a.0, b.1).min(down(a.1, b.0)), up(a.0, b.0).max(up(a.1, b.1)))
         })
     }
 
     /// x / y; unbounded where y may be zero.
     #[must_use]
     pub fn over(&self, by: &Self, bits: usize) -> Self {
-        self.both(by, |a, b| {
-            if b.1.sign() == Ordering::Less {
-                return self.negated().over(&by.negated(), bits);
-            }
-            if b.0.sign() != Ordering::Greater {
-                return Self::UNBOUNDED;
-            }
-            let lo = a.0.over(if a.0.sign() == Ordering::Less { b.0 } else { b.1 }, bits, Way::Down);
-            let hi = a.1.over(if a.1.sign() == Ordering::Less { b.1 } else { b.0 }, bits, Way::Up);
-            Self::new(lo, hi)
+        self.both(by, |a, b| match (b.0.sign(), b.1.sign()) {
+            (_, Less) => self.negated().over(&by.negated(), bits),
+            (Greater, _) => Self::new(
+                a.0.over(if a.0.sign() == Less { b.0 } else { b.1 }, bits, Way::Down),
+                a.1.over(if a.1.sign() == Less { b.1 } else { b.0 }, bits, Way::Up),
+            ),
+            _ => Self::UNBOUNDED,
         })
+    }
+
+    /// The larger one.
+    #[must_use]
+    pub fn max(&self, other: &Self) -> Self {
+        self.both(other, |a, b| Self(Some((a.0.max(b.0).clone(), a.1.max(b.1).clone()))))
     }
 
     /// max(x, 0).
     #[must_use]
     pub fn relu(&self) -> Self {
-        Self(self.ends().map(|(lo, hi)| (lo.clone().max(Scaled::zero()), hi.clone().max(Scaled::zero()))))
+        self.max(&Self::ZERO)
     }
 
     /// |x|.
     #[must_use]
     pub fn abs(&self) -> Self {
-        let Some((lo, hi)) = self.ends() else { return Self::UNBOUNDED };
-        let least = lo.clone().max(hi.negated()).max(Scaled::zero());
-        Self(Some((least, lo.negated().max(hi.clone()))))
+        self.max(&self.negated()).relu()
     }
 
     /// The smallest interval with the members of both.
@@ -299,66 +340,16 @@ impl Real {
     pub fn compare(&self, other: &Self) -> Option<Ordering> {
         let (a, b) = (self.ends()?, other.ends()?);
         match (a.1.cmp(b.0), a.0.cmp(b.1)) {
-            (Ordering::Less, _) => Some(Ordering::Less),
-            (_, Ordering::Greater) => Some(Ordering::Greater),
-            (Ordering::Equal, Ordering::Equal) => Some(Ordering::Equal),
+            (Less, _) => Some(Less),
+            (_, Greater) => Some(Greater),
+            (Equal, Equal) => Some(Equal),
             _ => None,
         }
     }
-
-    /// e^x, which increases.
-    #[must_use]
-    pub fn exp(&self, bits: usize) -> Self {
-        let Some((lo, hi)) = self.ends() else { return Self::UNBOUNDED };
-        let below = exp(lo, bits);
-        let above = if lo == hi { below.clone() } else { exp(hi, bits) };
-        below.both(&above, |a, b| Self::new(a.0.clone(), b.1.clone()))
-    }
 }
 
-/// e^x. Lemma: with y = x / 2^k and |y| < 2^-8, e^x = (e^y)^(2^k), and the terms y^i / i! from any one on come to less than twice
-/// that one, because each is below half of the one before. For x <= -2^32, 0 < e^x < 2^x <= 2^-(2^32).
-fn exp(x: &Scaled, bits: usize) -> Real {
-    if x.top() > 32 {
-        let low = Real::new(Scaled::zero(), Scaled::new(Big::one(), -(1 << 32)));
-        return if x.sign() == Ordering::Less { low } else { Real::UNBOUNDED };
-    }
-    let halvings = (x.top() + 8 + bits.isqrt() as i64).max(0);
-    let work = bits + halvings as usize + 32;
-    let y = Real::point(Scaled { m: x.m.clone(), e: x.e - halvings });
-    let (mut sum, mut term) = (Real::whole(1), Real::whole(1));
-    for i in 1.. {
-        term = term.times(&y, work).over(&Real::whole(i), work);
-        let size = term.ends().map_or(0, |(lo, hi)| lo.top().max(hi.top())).max(-FAR);
-        if size < -(work as i64) {
-            let rest = Scaled::new(Big::one(), size + 1);
-            sum = sum.plus(&Real::new(rest.negated(), rest), work);
-            break;
-        }
-        sum = sum.plus(&term, work);
-    }
-    (0..halvings).fold(sum, |sum, _| sum.times(&sum, work))
-}
-
-/// The natural logarithm of 2. Lemma: log 2 = 2 artanh(1/3) is the sum of 2 / ((2 k + 1) 3^(2 k + 1)); the terms from any one on
-/// come to less than twice that one.
-fn log_2(bits: usize) -> Real {
-    let (mut sum, mut power) = (Real::whole(0), Real::whole(6));
-    for k in 0.. {
-        power = power.over(&Real::whole(9), bits);
-        let term = power.over(&Real::whole(2 * k + 1), bits);
-        let size = term.ends().map_or(0, |(_, hi)| hi.top());
-        if size < -(bits as i64) {
-            let rest = Real::new(Scaled::zero(), Scaled::new(Big::one(), size + 1));
-            return sum.plus(&rest, bits);
-        }
-        sum = sum.plus(&term, bits);
-    }
-    Real::UNBOUNDED
-}
-
-/// A fraction p / q in lowest terms, q > 0; or none (q = 0): it was too long. What is computed from none is none.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A number as weights.json has it: a fraction, not necessarily in lowest terms, with a divisor above 0.
+#[derive(Debug, Clone)]
 pub struct Rational {
     p: Big,
     q: Big,
@@ -367,29 +358,7 @@ pub struct Rational {
 /// Longer texts are refused: their digits would take long to read.
 const LONGEST: usize = 1 << 16;
 
-impl From<Dyadic> for Rational {
-    fn from(x: Dyadic) -> Self {
-        let power = Big::power_of_two(x.e.unsigned_abs() as usize);
-        if x.e < 0 { Self { p: x.m.into(), q: power } } else { Self { p: Big::from(x.m).times(&power), q: Big::one() } }
-    }
-}
-
 impl Rational {
-    /// None.
-    pub const NONE: Self = Self { p: Big::zero(), q: Big::zero() };
-
-    /// p / q in lowest terms, or none where q is zero or more than `bits` bits are needed.
-    pub fn new(p: &Big, q: &Big, bits: usize) -> Self {
-        if q.is_zero() || p.bits().max(q.bits()) > bits.saturating_mul(4) {
-            return Self::NONE;
-        }
-        let by = p.gcd(q);
-        let by = if q.sign() == Ordering::Less { by.negated() } else { by };
-        let part = |x: &Big| x.divide(&by).map_or(Big::zero(), |(quotient, _)| quotient);
-        let lowest = Self { p: part(p), q: part(q) };
-        if lowest.p.bits().max(lowest.q.bits()) > bits { Self::NONE } else { lowest }
-    }
-
     /// The number written as `p/q`, or in decimals with an optional exponent (docs/format.md). `budget` is what digits may
     /// cost: a number takes the square of its digits, zeros of its exponent included, over 64, so that neither a short nor a
     /// long file takes long to read. Nothing where the text is no number, too long, or beyond the budget.
@@ -397,7 +366,6 @@ impl Rational {
         if text.len() > LONGEST {
             return None;
         }
-        let negative = text.starts_with('-');
         let size = text.strip_prefix(['+', '-']).unwrap_or(text);
         let (mantissa, exponent) = size.split_once(['e', 'E']).unwrap_or((size, "0"));
         let zeros = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
@@ -412,84 +380,29 @@ impl Rational {
         } else {
             let (whole, part) = mantissa.split_once('.').unwrap_or((mantissa, ""));
             let (p, shift) = (Big::from_digits(&format!("{whole}{part}"))?, places - part.len() as i64);
-            let power = Big::power_of_ten(shift.unsigned_abs() as usize);
-            if shift >= 0 { (p.times(&power), Big::one()) } else { (p, power) }
+            let power = Big::from(10_i64).power(shift.unsigned_abs() as usize);
+            if shift >= 0 { (p.times(&power), Big::ONE) } else { (p, power) }
         };
-        let found = Self::new(&if negative { p.negated() } else { p }, &q, usize::MAX);
-        Some(found).filter(|found| !found.is_none())
+        (!q.is_zero()).then(|| Self { p: if text.starts_with('-') { p.negated() } else { p }, q })
     }
 
-    /// Whether it is none.
-    pub fn is_none(&self) -> bool {
-        self.q.is_zero()
-    }
-
-    /// Whether it is zero (none is not).
+    /// Whether it is zero.
     pub fn is_zero(&self) -> bool {
-        self.p.is_zero() && !self.is_none()
-    }
-
-    /// Numerator and denominator.
-    pub fn parts(&self) -> (&Big, &Big) {
-        (&self.p, &self.q)
-    }
-
-    /// x + y, none where it takes more than `bits` bits.
-    #[must_use]
-    pub fn plus(&self, other: &Self, bits: usize) -> Self {
-        let p = self.p.times(&other.q).plus(&other.p.times(&self.q));
-        Self::new(&p, &self.q.times(&other.q), bits)
+        self.p.is_zero()
     }
 
     /// x - y.
     #[must_use]
-    pub fn minus(&self, other: &Self, bits: usize) -> Self {
-        self.plus(&Self { p: other.p.negated(), q: other.q.clone() }, bits)
+    pub fn minus(&self, other: &Self) -> Self {
+        Self { p: self.p.times(&other.q).minus(&other.p.times(&self.q)), q: self.q.times(&other.q) }
     }
 
-    /// x y.
-    #[must_use]
-    pub fn times(&self, other: &Self, bits: usize) -> Self {
-        Self::new(&self.p.times(&other.p), &self.q.times(&other.q), bits)
-    }
-
-    /// x / y; none where y is zero.
-    #[must_use]
-    pub fn over(&self, other: &Self, bits: usize) -> Self {
-        Self::new(&self.p.times(&other.q), &self.q.times(&other.p), bits)
-    }
-
-    /// x against y; nothing where one of them is none.
-    pub fn compare(&self, other: &Self) -> Option<Ordering> {
-        let known = !self.is_none() && !other.is_none();
-        known.then(|| self.p.times(&other.q).cmp(&other.p.times(&self.q)))
-    }
-
-    /// 2^x: a power of two times e^(y log 2), y the fractional part.
-    pub fn exp2(&self, bits: usize) -> Real {
-        let whole = self.p.divide(&self.q).and_then(|(floor, _)| floor.to_i128()?.try_into().ok());
-        let Some(whole) = whole.filter(|whole: &i64| whole.abs() < FAR) else { return Real::UNBOUNDED };
-        let rest = self.minus(&Self { p: Big::from(whole), q: Big::one() }, usize::MAX).enclosure(bits + 8);
-        let power = Real::point(Scaled::new(Big::one(), whole));
-        power.times(&rest.times(&log_2(bits + 8), bits + 8).exp(bits + 8), bits + 8)
-    }
-
-    /// An enclosure to a number of bits; a point where it is one.
+    /// An enclosure to a number of bits; a point where it is a dyadic number of that many.
     pub fn enclosure(&self, bits: usize) -> Real {
-        let end = |x: &Big| {
-            let x = Scaled::new(x.clone(), 0);
-            Real::new(x.clone().rounded(bits, Way::Down), x.rounded(bits, Way::Up))
-        };
-        let shift = self.q.trailing_zeros();
-        if self.is_none() {
-            Real::UNBOUNDED
-        } else if self.q.bits() == shift + 1 && self.p.bits() <= bits {
-            Real::point(Scaled::new(self.p.clone(), -(shift as i64)))
-        } else {
-            end(&self.p).over(&end(&self.q), bits)
-        }
+        let end = |way: Way| Scaled::new(self.p.clone(), 0).over(&Scaled::new(self.q.clone(), 0), bits, way);
+        Real::new(end(Way::Down), end(Way::Up))
     }
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
