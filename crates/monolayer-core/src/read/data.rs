@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::mem::take;
 use std::str::from_utf8;
 
 use super::decimal::nearest;
@@ -228,13 +229,8 @@ impl<'a> Columns<'a> {
 
     /// Ends a sequence, if there is one.
     fn end(&mut self, data: &mut Data, limits: &Limits) -> Result<()> {
-        if self.tokens.is_empty() {
-            return Ok(());
-        }
-        let labels = Some(&self.labels[..]).filter(|labels| !labels.is_empty());
-        data.sequence(&self.tokens, labels, limits)?;
-        self.tokens.clear();
-        self.labels.clear();
-        Ok(())
+        let (tokens, labels) = (take(&mut self.tokens), take(&mut self.labels));
+        let labels = Some(&labels[..]).filter(|labels| !labels.is_empty());
+        if tokens.is_empty() { Ok(()) } else { data.sequence(&tokens, labels, limits) }
     }
 }

@@ -50,9 +50,9 @@ fn assemble(files: [&[u8]; 2], words: Option<&[u8]>, mask: Option<&[u8]>, limits
     if !newer && (config.field("start").is_some() || config.field("outputs").is_some()) {
         return Err("\"start\" and \"outputs\" are fields of \"monolayer/2\"".into());
     }
-    let [f32, f64] = [Format::F32, Format::F64].map(Dtype::Float);
-    let dtypes =
-        [("f32", (f32, "F32", FLOATS)), ("f64", (f64, "F64", FLOATS)), ("exact", (Dtype::Exact, "exact", EXACT))];
+    let [single, double] = [Format::F32, Format::F64].map(Dtype::Float);
+    let (single, double) = (("f32", (single, "F32", FLOATS)), ("f64", (double, "F64", FLOATS)));
+    let dtypes = [single, double, ("exact", (Dtype::Exact, "exact", EXACT))];
     let (dtype, stored, file) = config.choice("dtype", &dtypes)?;
     let d = config.need("d", "a positive integer", Json::positive)?;
     within(d, "coordinates of a token", "length", limits.length)?;

@@ -200,14 +200,10 @@ impl<'a> Parser<'a> {
         let start = self.at;
         self.eat("-");
         // What follows a leading zero is no digit of this number, and nothing else may begin with a digit.
-        let mut whole = self.eat("0") || self.skip(u8::is_ascii_digit);
-        if self.eat(".") {
-            whole &= self.skip(u8::is_ascii_digit);
-        }
-        if self.eat("e") || self.eat("E") {
-            let _ = self.eat("+") || self.eat("-");
-            whole &= self.skip(u8::is_ascii_digit);
-        }
+        let whole = self.eat("0") || self.skip(u8::is_ascii_digit);
+        let part = !self.eat(".") || self.skip(u8::is_ascii_digit);
+        let power = (self.eat("e") || self.eat("E")).then(|| self.eat("+") || self.eat("-"));
+        let whole = whole && part && (power.is_none() || self.skip(u8::is_ascii_digit));
         self.need(whole, "a value").map(|()| Json::Number(&self.text[start..self.at]))
     }
 

@@ -44,7 +44,7 @@ impl Display for Error {
 impl std::error::Error for Error {}
 
 /// The same, with the place of an error inside another place.
-fn at<T>(place: impl Display, found: Result<T>) -> Result<T> {
+pub fn at<T>(place: impl Display, found: Result<T>) -> Result<T> {
     found.map_err(|e| Error { place: format!("{place}{}{}", if e.place.is_empty() { "" } else { ", " }, e.place), ..e })
 }
 

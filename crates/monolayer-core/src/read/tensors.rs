@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 
 use super::json::{self, Json};
 use super::{Result, at};
+use crate::exact::real::Rational;
 use crate::number::{Dyadic, Format};
 
 /// No header of a safetensors file is longer, by that format's own rule.
 const LONGEST_HEADER: u64 = 100_000_000;
 
-/// No number of weights.json has more characters, and none a larger exponent of ten.
-const LONGEST: usize = 1 << 20;
-const LARGEST: usize = 20_000;
+/// What reading the numbers of weights.json may cost: some seconds (see [`Rational::parse`]).
+const WORK: u64 = 1 << 32;
 
 /// A tensor of a file. No size of its shape is 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,18 +98,16 @@ fn count(shape: &[usize]) -> Option<usize> {
     shape.iter().try_fold(1_usize, |product, &n| product.checked_mul(n)).filter(|&count| count > 0)
 }
 
-/// Reads weights.json. Written out, exponents may make it 16 times as long and a million zeros longer.
+/// Reads weights.json.
 pub fn weights(file: &[u8]) -> Result<Tensors<'static>> {
-    let mut zeros = file.len().saturating_mul(16).saturating_add(1_000_000);
-    let json = json::parse(file)?;
+    let (json, mut work) = (json::parse(file)?, WORK);
     let tensor = |(name, entry): &(_, Json)| {
-        let raw = at(format!("tensor {name:?}"), exact_tensor(entry, &mut zeros))?;
-        Ok((format!("{name}"), raw))
+        Ok((format!("{name}"), at(format!("tensor {name:?}"), exact_tensor(entry, &mut work))?))
     };
     json.object().ok_or("it is not an object of tensors")?.iter().map(tensor).collect()
 }
 
-fn exact_tensor(entry: &Json, zeros: &mut usize) -> Result<Raw<'static>> {
+fn exact_tensor(entry: &Json, work: &mut u64) -> Result<Raw<'static>> {
     if !entry.has_only(&["shape", "data"]) {
         return Err("its fields are not shape and data".into());
     }
@@ -121,27 +119,10 @@ fn exact_tensor(entry: &Json, zeros: &mut usize) -> Result<Raw<'static>> {
     let number = |item: &Json| {
         let text = item.text().ok_or("a number that is not a string")?;
         let shown: String = text.chars().take(40).collect();
-        let exponent = exponent(text).map_err(|what| format!("{shown:?} {what}"))?;
-        *zeros = zeros.checked_sub(exponent).ok_or("the exponents of the file stand for too many zeros")?;
+        let fault = "is not a decimal number or a fraction, divides by zero, or stands for too many zeros";
+        Rational::parse(text, work).ok_or_else(|| format!("{shown:?} {fault}"))?;
         Ok(text.to_owned())
     };
     let exact = data.iter().map(number).collect::<Result<_>>()?;
     Ok(Raw { dtype: "exact", shape, bytes: &[], exact })
-}
-
-/// The size of the exponent of a number, if it is a decimal number or a fraction.
-fn exponent(text: &str) -> std::result::Result<usize, &'static str> {
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let (mantissa, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
-    let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
-    match unsigned.split_once('/') {
-        _ if text.len() > LONGEST => Err("is too long"),
-        Some((p, q)) if digits(p) && digits(q) && q.bytes().all(|b| b == b'0') => Err("divides by zero"),
-        Some((p, q)) if digits(p) && digits(q) => Ok(0),
-        None if digits(&mantissa.replacen('.', "", 1)) && digits(exponent) => {
-            exponent.parse().ok().filter(|&e| e <= LARGEST).ok_or("stands for too many zeros")
-        }
-        _ => Err("is not a decimal number or a fraction"),
-    }
 }
