@@ -93,9 +93,9 @@ fn tensor<'a>(entry: &Json, data: &'a [u8]) -> Result<(usize, usize, Raw<'a>)> {
     Ok((begin, end, Raw { dtype, shape, bytes, exact: Vec::new() }))
 }
 
-/// How many entries a shape has, if it has any and they can be counted.
+/// How many entries a shape has, if it has sizes, none of them 0, and the entries can be counted.
 fn count(shape: &[usize]) -> Option<usize> {
-    shape.iter().try_fold(1_usize, |product, &n| product.checked_mul(n)).filter(|&count| count > 0)
+    shape.iter().try_fold(1_usize, |product, &n| product.checked_mul(n)).filter(|&count| count > 0 && !shape.is_empty())
 }
 
 /// Reads weights.json.
