@@ -45,7 +45,7 @@ impl Inputs {
     }
 }
 
-fn find(vocabulary: &[(String, usize)], word: &str) -> Result<usize, String> {
+pub(super) fn find(vocabulary: &[(String, usize)], word: &str) -> Result<usize, String> {
     let at = |word: &str| vocabulary.binary_search_by(|(known, _)| known.as_str().cmp(word)).ok();
     let at = at(word).or_else(|| at(UNKNOWN));
     at.map(|at| vocabulary[at].1).ok_or_else(|| format!("the model does not know the word {word:?}"))

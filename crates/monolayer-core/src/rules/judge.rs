@@ -43,6 +43,8 @@ pub enum Verdict {
     Wrong,
     /// Neither was shown.
     Unknown,
+    /// Nothing was asked.
+    Free,
 }
 
 /// What was found of a token.
@@ -60,7 +62,8 @@ pub struct Judged {
 }
 
 impl Judged {
-    const UNKNOWN: Self = Self { verdict: Verdict::Unknown, margin: None, rival: 0, given: None };
+    /// Nothing is known.
+    pub const UNKNOWN: Self = Self { verdict: Verdict::Unknown, margin: None, rival: 0, given: None };
 }
 
 /// A model with the sequences it is judged on.
@@ -145,6 +148,9 @@ impl<'a> Judge<'a> {
 
     /// Judges one token.
     fn token(&self, read: &Read, open: Option<&[usize]>, wanted: &Wanted) -> Judged {
+        if *wanted == Wanted::Free {
+            return Judged { verdict: Verdict::Free, ..Judged::UNKNOWN };
+        }
         let last = self.blocks.last().expect("there is a block");
         let all = || {
             let token = skip(self.arithmetic(), last.attention, &read.x, &read.z)?;
@@ -231,6 +237,16 @@ impl<'a> Judge<'a> {
             }
         }
         Some(judged)
+    }
+
+    /// The outputs of all tokens of a sequence, before the head.
+    pub fn outputs(&self, sequence: usize) -> Option<Vec<Vec<Ball>>> {
+        let last = self.blocks.last().expect("there is a block");
+        let one = |read: &Read| {
+            let token = skip(self.arithmetic(), last.attention, &read.x, &read.z)?;
+            Some(self.output(last, &token, None)?.whole)
+        };
+        self.reads(sequence)?.iter().map(one).collect()
     }
 
     /// Judges every token of the data.
@@ -384,8 +400,6 @@ impl<'a> Tables<'a> {
 
 /// Whether the second ball lies within the first.
 fn covers(a: Ball, b: Ball) -> bool {
-    let (low, high, e) = a.plus(b.minus().middle()).ends();
-    let _ = (low, high, e);
     let gap = a.middle().plus(b.middle().minus()).size().plus(b.spread().size());
     a.spread().size().plus(gap.minus()).is_not_negative()
 }
