@@ -3,19 +3,18 @@
 use super::ball::Ball;
 use super::context::{contexts, impossible};
 use super::inputs::wanted;
-use super::judge::{Inputs, Judge, Judged, Verdict, Wanted};
+use super::judge::{Inputs, Judge, Judged, Verdict, Wanted, attended};
 use super::mapping;
 use super::prepare::Prepared;
 use super::sum::Arithmetic;
 use crate::exact::distance;
-use crate::exact::forward::{Decision, Exact, Token, Wanted as Asked};
+use crate::exact::forward::{Decision, Exact, Wanted as Asked};
 use crate::exact::rank;
-use crate::exact::real::Rational;
+use crate::exact::real::{Rational, Real};
 use crate::model::{Dtype, Mask, Model};
 use crate::number::Format;
 use crate::read::certificate::{Arithmetic as Named, Certificate, Claim};
-use crate::read::data::{Data, Labels};
-use crate::read::decimal::Decimal;
+use crate::read::data::Data;
 use crate::read::directory::Hashes;
 
 /// What is asked, beside the certificate's claims.
@@ -31,7 +30,7 @@ pub struct Request<'a> {
     /// The arithmetic that labels must hold in; by default the model's own.
     pub arithmetic: Option<Named>,
     /// How near outputs must be; by default what the certificate claims.
-    pub tolerance: Option<Decimal>,
+    pub tolerance: Option<Rational>,
     /// Whether impossible tokens count.
     pub strict: bool,
     /// The kinds of claims to check; by default all.
@@ -56,17 +55,17 @@ pub struct Checked {
 }
 
 /// A judgement of all tokens in one arithmetic.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Pass {
     /// The arithmetic.
     pub arithmetic: Named,
-    tolerance: Option<Decimal>,
+    tolerance: Option<Rational>,
     /// What was found of each token.
     pub tokens: Vec<Judged>,
 }
 
 /// Everything that was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Found {
     /// Right where all that was asked was checked and holds; unknown where nothing was asked.
     pub verdict: Verdict,
@@ -122,10 +121,7 @@ fn both(a: Verdict, b: Verdict) -> Verdict {
 
 /// Which tokens no weights of this architecture can get right.
 fn unreachable_labels(model: &Model, data: &Data) -> Vec<bool> {
-    let labels = match &data.labels {
-        Labels::Classes(labels, _) | Labels::Vectors(labels, _) => labels,
-        Labels::None => return vec![false; data.tokens()],
-    };
+    let Some(labels) = &data.labels else { return vec![false; data.tokens.len()] };
     impossible(&all_contexts(model, data, model.layers.len()), labels)
 }
 
@@ -140,31 +136,30 @@ impl Request<'_> {
     /// The model's own arithmetic, or the one asked for.
     fn own(&self) -> Named {
         self.arithmetic.unwrap_or(match self.model.dtype {
-            Dtype::Float(format) => Named::Float(format),
-            Dtype::Exact => Named::Real,
+            Dtype::Float(format) => Some(format),
+            Dtype::Exact => None,
         })
     }
 
-    fn tolerance(&self) -> Option<Decimal> {
+    fn tolerance(&self) -> Option<Rational> {
         let claimed = |claim: &Claim| match claim {
-            Claim::Outputs { arithmetic, tolerance } if *arithmetic == self.own() => Some(tolerance.clone()),
+            Claim::Outputs(arithmetic, tolerance) if *arithmetic == self.own() => Some(tolerance.clone()),
             _ => None,
         };
         self.tolerance.clone().or_else(|| self.certificate?.claims.iter().find_map(claimed))
     }
 
-    /// Units in the last place that exp may be off: at least 4, and what the certificate assumes.
-    fn arithmetic(&self, named: Named) -> Option<Arithmetic> {
-        let Named::Float(format) = named else { return Some(Arithmetic::Real) };
-        let assumed = self.certificate.and_then(|c| c.exp_ulp.as_ref());
-        let exp_ulp = (4..=1024).find(|&ulp| assumed.is_none_or(|a| *a <= Decimal::new(&ulp.to_string())))?;
-        Some(Arithmetic::Float { format, exp_ulp })
+    /// The arithmetic; exp may be off by 4 units in the last place, or by more if the certificate assumes so.
+    fn arithmetic(&self, named: Named) -> Arithmetic {
+        let assumed = self.certificate.and_then(|c| c.exp_ulp).unwrap_or(0);
+        named.map_or(Arithmetic::Real, |format| Arithmetic::Float { format, exp_ulp: assumed.max(4) as u32 })
     }
 
     /// Judges all tokens in an arithmetic.
-    fn pass(&self, data: &Data, named: Named, tolerance: Option<Decimal>) -> Result<Pass, String> {
-        let arithmetic = self.arithmetic(named).ok_or("exp_ulp is out of range")?;
-        let near = tolerance.as_ref().map(|t| t.enclosure().ok_or("the tolerance is out of range")).transpose()?;
+    fn pass(&self, data: &Data, named: Named, tolerance: Option<Rational>) -> Result<Pass, String> {
+        let arithmetic = self.arithmetic(named);
+        let near = tolerance.as_ref().map(|t| Ball::around(&t.enclosure(62)).ok_or("the tolerance is out of range"));
+        let near = near.transpose()?;
         let wanted = wanted(self.model, data, near)?;
         let total = wanted.len();
         let tick = |tokens: usize| (self.tick)(tokens, total);
@@ -174,10 +169,10 @@ impl Request<'_> {
             if let Some(prepared) = Prepared::new(self.model, arithmetic) {
                 tokens = Judge::new(&prepared, &inputs).judge(&wanted, self.threads, &tick);
             }
-        } else if named != Named::Real {
+        } else if named.is_some() {
             return Err("exact numbers are run in real arithmetic only".into());
         }
-        if named == Named::Real {
+        if named.is_none() {
             self.with_more_bits(data, &wanted, tolerance.as_ref(), &mut tokens)?;
         }
         Ok(Pass { arithmetic: named, tolerance, tokens })
@@ -188,17 +183,16 @@ impl Request<'_> {
         &self,
         data: &Data,
         wanted: &[Wanted],
-        tolerance: Option<&Decimal>,
+        tolerance: Option<&Rational>,
         tokens: &mut [Judged],
     ) -> Result<(), String> {
         let exact = Exact::new(self.model).ok_or("the numbers of weights.json take too long to read")?;
         let rows = mapping::rows(self.model, data)?;
-        let tolerance = tolerance.and_then(Decimal::rational);
-        let open: Vec<usize> = (0..tokens.len()).filter(|&t| tokens[t].verdict == Verdict::Unknown).take(ESCALATED).collect();
+        let open: Vec<usize> =
+            (0..tokens.len()).filter(|&t| tokens[t].verdict == Verdict::Unknown).take(ESCALATED).collect();
         let one = |at: usize| {
-            let (sequence, position) = data.locate(open[at]);
-            let all: Vec<Token> = data.ids[data.range(sequence)].iter().map(|&id| rows[id as usize]).collect();
-            match (&wanted[open[at]], &tolerance) {
+            let (all, position) = mapping::sequence(data, &rows, open[at]);
+            match (&wanted[open[at]], tolerance) {
                 (Wanted::Label(Some(label)), _) => exact.decide(&all, position, Asked::Label(*label), self.bits, None),
                 (Wanted::Label(None), _) => Decision::Wrong(0),
                 (Wanted::Near(target, _), Some(tolerance)) => {
@@ -221,13 +215,17 @@ impl Request<'_> {
     /// The verdict on the tokens of a pass: each of them by itself.
     fn tokens(&self, pass: &Pass, impossible: &[bool]) -> Verdict {
         let counts = pass.tokens.iter().zip(impossible).filter(|(_, impossible)| self.strict || !**impossible);
-        counts.map(|(judged, _)| judged.verdict).filter(|v| *v != Verdict::Free).reduce(both).unwrap_or(Verdict::Unknown)
+        counts
+            .map(|(judged, _)| judged.verdict)
+            .filter(|v| *v != Verdict::Free)
+            .reduce(both)
+            .unwrap_or(Verdict::Unknown)
     }
 
     fn claims(&self, certificate: &Certificate, found: &mut Found) {
         let checked = |kind: &str, (verdict, why): (Verdict, String)| Checked { kind: kind.into(), verdict, why };
         found.claims.push(checked("model", self.same_model(certificate)));
-        let other = self.data.filter(|data| certificate.data.as_deref() != Some(&data.hash));
+        let other = self.data.filter(|data| certificate.data.as_deref() != Some(data.hash.as_str()));
         if let Some(data) = self.data.filter(|_| other.is_none()) {
             found.claims.push(checked("data", same_data(certificate, data, &found.impossible)));
         }
@@ -236,7 +234,7 @@ impl Request<'_> {
             if self.kinds.is_some_and(|kinds| !kinds.iter().any(|asked| asked == kind)) {
                 continue;
             }
-            let needs_data = matches!(claim, Claim::Labels { .. } | Claim::Outputs { .. } | Claim::ContextualMapping { .. });
+            let needs_data = matches!(claim, Claim::Labels(..) | Claim::Outputs(..) | Claim::ContextualMapping(..));
             match (needs_data, self.data) {
                 (true, None) => found.not_checked.push(format!("{kind}: no data was given")),
                 (true, Some(_)) if other.is_some() => {
@@ -251,10 +249,8 @@ impl Request<'_> {
     }
 
     fn same_model(&self, certificate: &Certificate) -> (Verdict, String) {
-        let hashes = [&self.hashes.config, &self.hashes.tensors].map(|hash| Some(hash.as_str()));
-        let own = [hashes[0], hashes[1], self.hashes.vocabulary.as_deref(), self.hashes.mask.as_deref()];
         let names = ["config.json", "the numbers", "vocabulary.json", "the mask"];
-        let differs = (0..4).find(|&i| certificate.model[i].as_deref() != own[i]);
+        let differs = (0..4).find(|&i| certificate.model[i] != self.hashes[i]);
         match differs {
             Some(i) => (Verdict::Wrong, format!("the certificate is for another model: {} differs", names[i])),
             None => (Verdict::Right, "the certificate is for this model".into()),
@@ -263,23 +259,24 @@ impl Request<'_> {
 
     fn claim(&self, claim: &Claim, data: Option<&Data>, found: &Found) -> (Verdict, String) {
         match (claim, data) {
-            (Claim::Labels { arithmetic, right, smallest_margin_ratio, .. }, Some(data)) => {
-                self.judged(data, *arithmetic, None, found, |pass| labels(pass, *right, smallest_margin_ratio.as_ref()))
+            (Claim::Labels(arithmetic, right, ratio), Some(data)) => {
+                self.judged(data, *arithmetic, None, found, |pass| labels(pass, *right, ratio.as_ref()))
             }
-            (Claim::Outputs { arithmetic, tolerance }, Some(data)) => {
+            (Claim::Outputs(arithmetic, tolerance), Some(data)) => {
                 self.judged(data, *arithmetic, Some(tolerance), found, |pass| outputs(pass, &found.impossible))
             }
-            (Claim::ContextualMapping { layer, log2_r, log2_delta }, Some(data)) => {
+            (Claim::ContextualMapping(layer, log2_r, log2_delta), Some(data)) => {
                 mapping::check(self.model, data, *layer, (log2_r, log2_delta), self.bits, self.threads)
             }
-            (Claim::Rank { tensor, rank }, _) => rank::check(self.model, tensor, *rank),
+            (Claim::Rank(tensor, rank), _) => match rank::check(self.model, tensor, *rank) {
+                Some(true) => (Verdict::Right, format!("{tensor} has rank {rank}")),
+                Some(false) => (Verdict::Wrong, format!("{tensor} does not have rank {rank}")),
+                None => (Verdict::Unknown, format!("the rank of {tensor} was not found")),
+            },
             (Claim::Distance { arithmetic, p, bound, function, length }, _) => {
-                let (Some(p), Some(bound)) = (p.rational(), bound.rational()) else {
-                    return (Verdict::Unknown, "p or the bound is out of range".into());
-                };
-                self.distance(*arithmetic, &distance::Claim { p: &p, bound: &bound, function, length: *length })
+                self.distance(*arithmetic, distance::Claim { p, bound, function, length: *length })
             }
-            (Claim::Other { why, .. }, _) => (Verdict::Unknown, (*why).to_owned()),
+            (Claim::Other(_), _) => (Verdict::Unknown, "not a kind of claim that is known, or a field is wrong".into()),
             (_, None) => (Verdict::Unknown, "no data was given".into()),
         }
     }
@@ -289,11 +286,17 @@ impl Request<'_> {
         &self,
         data: &Data,
         arithmetic: Named,
-        tolerance: Option<&Decimal>,
+        tolerance: Option<&Rational>,
         found: &Found,
         says: impl Fn(&Pass) -> (Verdict, String),
     ) -> (Verdict, String) {
-        let same = |pass: &&Pass| pass.arithmetic == arithmetic && pass.tolerance.as_ref() == tolerance;
+        let equal = |a: &Rational, b: &Rational| a.minus(b).is_zero();
+        let near = |own: &Option<Rational>| match (own, tolerance) {
+            (Some(a), Some(b)) => equal(a, b),
+            (None, Some(_)) => false,
+            (_, None) => true,
+        };
+        let same = |pass: &&Pass| pass.arithmetic == arithmetic && near(&pass.tolerance);
         if let Some(pass) = found.pass.as_ref().filter(same) {
             return says(pass);
         }
@@ -302,6 +305,35 @@ impl Request<'_> {
             Err(why) => (Verdict::Unknown, why),
         }
     }
+
+    /// A distance from a function, in real arithmetic or with the rounding of binary64.
+    fn distance(&self, named: Named, claim: distance::Claim) -> (Verdict, String) {
+        let prepared = Prepared::new(self.model, self.arithmetic(named));
+        let attend = |tokens: &[Vec<Real>], i: usize| {
+            let around = |token: &Vec<Real>| token.iter().map(Ball::around).collect::<Option<Vec<_>>>();
+            let tokens = tokens.iter().map(around).collect::<Option<Vec<_>>>()?;
+            let token = attended(prepared.as_ref()?, &tokens, i)?;
+            Some(token.iter().map(|x| x.real()).collect())
+        };
+        if named == Some(Format::F32) {
+            return (Verdict::Unknown, "distances are checked in real arithmetic and in f64".into());
+        }
+        let (holds, d_p) = distance::check(self.model, claim, named.is_some().then_some(&attend));
+        let said =
+            Ball::around(&d_p).map_or("d_p was not bounded".into(), |d_p| format!("d_p is within {}", shown(d_p)));
+        let verdict = match holds {
+            Some(true) => Verdict::Right,
+            Some(false) => Verdict::Wrong,
+            None => Verdict::Unknown,
+        };
+        (verdict, said)
+    }
+}
+
+/// Both ends of a ball, for people: m 2^e.
+fn shown(x: Ball) -> String {
+    let (low, high, e) = x.ends();
+    format!("[{low}, {high}] 2^{e}")
 }
 
 /// At most so many tokens go on to more bits.
@@ -309,22 +341,19 @@ const ESCALATED: usize = 4096;
 
 fn kind(claim: &Claim) -> &str {
     match claim {
-        Claim::Labels { .. } => "labels",
-        Claim::Outputs { .. } => "outputs",
-        Claim::ContextualMapping { .. } => "contextual-mapping",
+        Claim::Labels(..) => "labels",
+        Claim::Outputs(..) => "outputs",
+        Claim::ContextualMapping(..) => "contextual-mapping",
         Claim::Distance { .. } => "distance",
-        Claim::Rank { .. } => "rank",
-        Claim::Other { kind, .. } => kind,
+        Claim::Rank(..) => "rank",
+        Claim::Other(kind) => kind,
     }
 }
 
 fn same_data(certificate: &Certificate, data: &Data, impossible: &[bool]) -> (Verdict, String) {
-    let free = match &data.labels {
-        Labels::Classes(labels, _) | Labels::Vectors(labels, _) => labels.iter().filter(|label| label.is_none()).count(),
-        Labels::None => 0,
-    };
+    let free = data.labels.iter().flatten().filter(|label| label.is_none()).count();
     let hopeless = impossible.iter().filter(|x| **x).count();
-    let own = [data.tokens(), data.sequences(), hopeless, free];
+    let own = [data.tokens.len(), data.offsets.len() - 1, hopeless, free];
     let names = ["tokens", "sequences", "impossible tokens", "free tokens"];
     for i in 0..4 {
         if let Some(claimed) = certificate.counts[i].filter(|claimed| *claimed != own[i]) {
@@ -335,16 +364,18 @@ fn same_data(certificate: &Certificate, data: &Data, impossible: &[bool]) -> (Ve
 }
 
 /// So many tokens get their label, with margins of so many error bounds.
-fn labels(pass: &Pass, claimed: usize, ratio: Option<&Decimal>) -> (Verdict, String) {
+fn labels(pass: &Pass, claimed: usize, ratio: Option<&Rational>) -> (Verdict, String) {
     let count = |verdict: Verdict| pass.tokens.iter().filter(|t| t.verdict == verdict).count();
     let (right, unknown) = (count(Verdict::Right), count(Verdict::Unknown));
     let said = format!("claims {claimed} tokens, {right} are verified, {unknown} are unknown");
     if right + unknown < claimed {
         return (Verdict::Wrong, said);
     }
-    let ratio = ratio.map(|ratio| ratio.enclosure().unwrap_or(Ball { m: 1, r: 0, e: 1 << 20 }));
+    let ratio = ratio.map(|ratio| Ball::around(&ratio.enclosure(62)).unwrap_or(Ball { m: 1, r: 0, e: 1 << 20 }));
     let meets = |t: &Judged| match (ratio, t.margin) {
-        (Some(ratio), Some(margin)) => margin.middle().plus(margin.spread().size().times(ratio).minus()).is_not_negative(),
+        (Some(ratio), Some(margin)) => {
+            margin.middle().plus(margin.spread().size().times(ratio).minus()).is_not_negative()
+        }
         _ => true,
     };
     let enough = pass.tokens.iter().filter(|t| t.verdict == Verdict::Right && meets(t)).count();

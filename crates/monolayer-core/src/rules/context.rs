@@ -22,9 +22,9 @@ type Print = [u64; 2];
 /// agree with probability about 2^-122.
 pub fn contexts(data: &Data, positions: bool, start: bool, masks: &[&Mask]) -> Vec<[u8; 32]> {
     let key = blake3::hash(data.hash.as_bytes());
-    let mut all = Vec::with_capacity(data.tokens());
-    for s in 0..data.sequences() {
-        let own = data.ids[data.range(s)].iter().map(|id| u64::from(*id) + 1);
+    let mut all = Vec::with_capacity(data.tokens.len());
+    for range in data.offsets.windows(2) {
+        let own = data.tokens[range[0]..range[1]].iter().map(|id| u64::from(*id) + 1);
         let words = (0..u64::from(start)).map(|_| 0).chain(own).enumerate();
         let tokens: Vec<[u64; 2]> = words.map(|(at, word)| [word, if positions { at as u64 } else { 0 }]).collect();
         all.extend(sequence(&tokens, masks, start, key.as_bytes()).drain(usize::from(start)..));

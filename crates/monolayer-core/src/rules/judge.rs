@@ -312,6 +312,14 @@ impl<'a> Judge<'a> {
     }
 }
 
+/// A token after the attention of the first layer, for tokens that are known to lie in balls.
+pub fn attended(prepared: &Prepared, tokens: &[Vec<Ball>], i: usize) -> Option<Vec<Ball>> {
+    let layer = prepared.layers.first()?.attention.as_ref()?;
+    let seen = Seen::new(&layer.mask, i, tokens.len(), false);
+    let z = project(prepared.arithmetic, layer, tokens)?.read(prepared.arithmetic, layer, i, &seen)?;
+    Some(skip(prepared.arithmetic, Some(layer), &tokens[i], &z)?.whole)
+}
+
 /// |x| as a ball.
 fn distance(x: Ball) -> Ball {
     if x.is_not_negative() {
