@@ -96,9 +96,7 @@ impl Data {
     fn object(&mut self, line: &[u8], number: usize, limits: &Limits) -> Result<()> {
         let json = json::parse(line)?;
         let labels = json.field("labels");
-        if !json.has_only(if labels.is_some() { &["tokens", "labels"] } else { &["tokens"] }) {
-            return Err("it is not an object of tokens, labels or none, and nothing else".into());
-        }
+        json.only(if labels.is_some() { &["tokens", "labels"] } else { &["tokens"] })?;
         let tokens = json.need("tokens", "a list", Json::list)?;
         let labels = labels.map(|labels| labels.list().ok_or("\"labels\" is not a list")).transpose()?;
         self.lines.extend(tokens.iter().map(|_| number));

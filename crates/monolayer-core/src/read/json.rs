@@ -35,7 +35,7 @@ pub enum Json<'a> {
 /// Reads one JSON value; what follows it must be white space.
 pub fn parse(bytes: &[u8]) -> Result<Json<'_>> {
     let text = std::str::from_utf8(bytes).map_err(|e| format!("byte {}: not UTF-8", e.valid_up_to() + 1))?;
-    let mut parser = Parser { text, at: 0, open: 0 };
+    let mut parser = Parser { text, at: 0, open: 0, items: Vec::new() };
     let value = parser.value().and_then(|value| parser.need(parser.at == text.len(), "nothing more").map(|()| value));
     Ok(value.map_err(|what| {
         let line = bytes[..parser.at].split(|&b| b == b'\n').count();
@@ -102,9 +102,11 @@ impl<'a> Json<'a> {
         if let Json::Object(fields) = self { Some(fields) } else { None }
     }
 
-    /// Whether this is an object of exactly these fields.
-    pub fn has_only(&self, names: &[&str]) -> bool {
-        self.object().is_some_and(|f| f.len() == names.len() && f.iter().all(|(key, _)| names.contains(&&**key)))
+    /// Refuses anything but an object of exactly these fields.
+    pub fn only(&self, names: &[&str]) -> Result<()> {
+        let fault = || format!("it is not an object of exactly {names:?}").into();
+        let known = |f: &&[(Cow<str>, _)]| f.len() == names.len() && f.iter().all(|(key, _)| names.contains(&&**key));
+        self.object().filter(known).map(|_| ()).ok_or_else(fault)
     }
 }
 
@@ -127,6 +129,8 @@ struct Parser<'a> {
     text: &'a str,
     at: usize,
     open: usize,
+    /// The items of the lists that are open.
+    items: Vec<Json<'a>>,
 }
 
 impl<'a> Parser<'a> {
@@ -155,32 +159,47 @@ impl<'a> Parser<'a> {
     /// A value and the white space around it.
     fn value(&mut self) -> Parsed<Json<'a>> {
         self.space();
-        let value = if self.eat("{") {
-            let mut fields = Vec::new();
-            while self.more("}", fields.is_empty())? {
-                self.space();
-                let key = self.string()?;
-                self.space();
-                let colon = self.eat(":");
-                self.need(colon, "a colon")?;
-                fields.push((key, self.value()?));
+        let value = match self.text.as_bytes().get(self.at) {
+            Some(b'{') => self.object()?,
+            Some(b'[') => {
+                self.at += 1;
+                let start = self.items.len();
+                while self.more("]", self.items.len() == start)? {
+                    let item = self.value()?;
+                    self.items.push(item);
+                }
+                // Many short lists take no more room than they need.
+                Json::List(self.items.split_off(start))
             }
-            distinct(fields)?
-        } else if self.eat("[") {
-            let mut items = Vec::new();
-            while self.more("]", items.is_empty())? {
-                items.push(self.value()?);
-            }
-            Json::List(items)
-        } else if self.text.as_bytes().get(self.at) == Some(&b'"') {
-            Json::Text(self.string()?)
-        } else {
-            let words = [("null", Json::Null), ("true", Json::Bool(true)), ("false", Json::Bool(false))];
-            let word = words.into_iter().find(|(word, _)| self.eat(word));
-            word.map_or_else(|| self.number(), |(_, value)| Ok(value))?
+            Some(b'"') => Json::Text(self.string()?),
+            _ if self.eat("null") => Json::Null,
+            _ if self.eat("true") => Json::Bool(true),
+            _ if self.eat("false") => Json::Bool(false),
+            _ => self.number()?,
         };
         self.space();
         Ok(value)
+    }
+
+    /// An object, if no field has the name of another.
+    fn object(&mut self) -> Parsed<Json<'a>> {
+        self.at += 1;
+        let mut fields = Vec::new();
+        while self.more("}", fields.is_empty())? {
+            self.space();
+            let key = self.string()?;
+            self.space();
+            let colon = self.eat(":");
+            self.need(colon, "a colon")?;
+            fields.push((key, self.value()?));
+        }
+        fields.shrink_to_fit();
+        let mut names: Vec<&str> = fields.iter().map(|(name, _)| &**name).collect();
+        names.sort_unstable();
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(format!("the field {:?} appears twice", pair[0])),
+            None => Ok(Json::Object(fields)),
+        }
     }
 
     /// Whether another item follows, in a list or object that was just opened or after an item.
@@ -243,15 +262,5 @@ impl<'a> Parser<'a> {
         let unit = digits.and_then(|text| u16::from_str_radix(text, 16).ok());
         self.at += if unit.is_some() { 4 } else { 0 };
         self.need(unit.is_some(), "four hexadecimal digits").map(|()| unit.unwrap_or(0))
-    }
-}
-
-/// An object, if no field has the name of another.
-fn distinct<'a>(fields: Vec<(Cow<'a, str>, Json<'a>)>) -> Parsed<Json<'a>> {
-    let mut names: Vec<&str> = fields.iter().map(|(name, _)| &**name).collect();
-    names.sort_unstable();
-    match names.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(format!("the field {:?} appears twice", pair[0])),
-        None => Ok(Json::Object(fields)),
     }
 }

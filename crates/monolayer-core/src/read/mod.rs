@@ -53,7 +53,7 @@ pub fn at<T>(place: impl Display, found: Result<T>) -> Result<T> {
 pub struct Limits {
     /// Bytes of model.safetensors, and of a dataset: 2 GiB.
     pub bytes: usize,
-    /// Bytes of any other file: 64 MiB. JSON may take thirty times as much memory.
+    /// Bytes of any other file: 16 MiB. JSON may take some thirty times as much memory.
     pub json: usize,
     /// Bytes of all sparse tensors and masks of a model together, once they are dense: 2 GiB.
     pub dense: usize,
@@ -70,7 +70,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         let (labels, claims, tokens, length) = (1 << 16, 64, 50_000_000, 1 << 20);
-        Self { bytes: 2 << 30, json: 64 << 20, dense: 2 << 30, labels, claims, tokens, length }
+        Self { bytes: 2 << 30, json: 16 << 20, dense: 2 << 30, labels, claims, tokens, length }
     }
 }
 

@@ -68,9 +68,7 @@ pub fn safetensors(file: &[u8]) -> Result<Tensors<'_>> {
 fn tensor<'a>(entry: &Json, data: &'a [u8]) -> Result<(usize, usize, Raw<'a>)> {
     const KINDS: [(&str, usize, Option<Format>); 4] =
         [("F32", 4, Some(Format::F32)), ("F64", 8, Some(Format::F64)), ("U8", 1, None), ("I32", 4, None)];
-    if !entry.has_only(&["dtype", "shape", "data_offsets"]) {
-        return Err("its fields are not dtype, shape and data_offsets".into());
-    }
+    entry.only(&["dtype", "shape", "data_offsets"])?;
     let shape = entry.need("shape", "a list of sizes", Json::sizes)?;
     let offsets = |json: &Json| json.sizes().and_then(|sizes| <[usize; 2]>::try_from(sizes).ok());
     let [begin, end] = entry.need("data_offsets", "two sizes", offsets)?;
@@ -108,9 +106,7 @@ pub fn weights(file: &[u8]) -> Result<Tensors<'static>> {
 }
 
 fn exact_tensor(entry: &Json, work: &mut u64) -> Result<Raw<'static>> {
-    if !entry.has_only(&["shape", "data"]) {
-        return Err("its fields are not shape and data".into());
-    }
+    entry.only(&["shape", "data"])?;
     let shape = entry.need("shape", "a list of sizes", Json::sizes)?;
     let data = entry.need("data", "a list", Json::list)?;
     if count(&shape) != Some(data.len()) {
