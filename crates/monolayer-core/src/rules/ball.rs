@@ -133,8 +133,9 @@ impl Ball {
     }
 
     /// An exponent above it: every number in it is below 2^top in size.
+    #[inline]
     pub fn top(self) -> i32 {
-        self.e + bits(self.reach())
+        self.e + 64 - (self.m.unsigned_abs() + self.r).leading_zeros() as i32
     }
 
     /// The negative of it.
