@@ -92,17 +92,6 @@ impl Term {
         self.r == 0 && self.shared == 0
     }
 
-    /// What rounding the product may cost, in units of 2^e.
-    #[inline]
-    fn lost(&self, format: Format, e: i32) -> u128 {
-        match self.kind {
-            Kind::Addend | Kind::Doubled => 0,
-            Kind::Halved => units(format.least() - 1 - e),
-            // Twice the larger of the two.
-            Kind::Product => units((self.top - format.bits()).max(format.least()) - e),
-        }
-    }
-
     /// Whether it is a multiple of 2^e, surely.
     #[inline]
     fn on_grid(&self, e: i32) -> bool {
@@ -143,17 +132,21 @@ struct Totals {
     /// How many terms are not zero, and how many of them are not known exactly.
     n: usize,
     inexact: usize,
-    /// What rounding the products of the latter may cost.
+    /// The sizes of the products among the latter that may be rounded.
     products: u128,
     e: i32,
 }
 
 fn totals(terms: &[Term], format: Option<Format>) -> Totals {
     let least = format.map_or(-i32::MAX / 4, Format::least);
-    let top = terms.iter().fold(least, |top, t| top.max(t.top));
+    let (mut top, mut points) = (least, true);
+    for term in terms {
+        top = top.max(term.top);
+        points &= term.is_point();
+    }
     // Fewer than 2^room terms below 2^top, and their radii: all sums stay below 2^126, or 2^62.
     let room = bits(terms.len() as u128) + 1;
-    if format == Some(Format::F32) && terms.iter().any(|term| !term.is_point()) {
+    if format == Some(Format::F32) && !points {
         return short_totals(terms, top + room - 61);
     }
     let mut all = Totals { e: top + room - 125, ..Totals::default() };
@@ -172,16 +165,18 @@ fn totals(terms: &[Term], format: Option<Format>) -> Totals {
         all.r += r;
         all.positive += (m + reach.cast_signed()).max(0).unsigned_abs();
         all.negative += (reach.cast_signed() - m).max(0).unsigned_abs();
-        all.rounded(term, format);
+        if !term.is_point() {
+            all.inexact += 1;
+            all.products += if term.kind == Kind::Product { m.unsigned_abs() + reach } else { 0 };
+        }
     }
     all
 }
 
 /// The same in 62 bits, which is enough for binary32 where some term is not known exactly anyway.
 fn short_totals(terms: &[Term], e: i32) -> Totals {
-    let mut all = Totals { e, ..Totals::default() };
-    let (mut sum, mut radius, mut positive, mut negative, mut products) = (0_i64, 0_i64, 0_i64, 0_i64, 0_u64);
-    let underflow = 1 << (Format::F32.least() - 1 - e).max(0);
+    let (mut sum, mut radius, mut positive, mut negative, mut products) = (0_i64, 0_i64, 0_i64, 0_i64, 0_i64);
+    let (mut n, mut inexact) = (0, 0);
     for term in terms.iter().filter(|term| !term.is_zero()) {
         let by = term.e - e;
         let (m, r, reach) = if by >= 0 {
@@ -195,29 +190,15 @@ fn short_totals(terms: &[Term], e: i32) -> Totals {
         radius += r;
         positive += (m + reach).max(0);
         negative += (reach - m).max(0);
-        all.n += 1;
+        n += 1;
         if !term.is_point() {
-            all.inexact += 1;
-            products += match term.kind {
-                Kind::Addend | Kind::Doubled => 0,
-                Kind::Halved => underflow,
-                Kind::Product => 1 << (term.top - Format::F32.bits() - e).max(Format::F32.least() - e).max(0),
-            };
+            inexact += 1;
+            products += if term.kind == Kind::Product { m.abs() + reach } else { 0 };
         }
     }
-    all.products = products.into();
-    let [positive, negative, r] = [positive, negative, radius].map(|x| u128::from(x.unsigned_abs()));
-    Totals { m: sum.into(), r, positive, negative, ..all }
-}
-
-impl Totals {
-    /// Counts a term that is not known exactly, and what its product may lose.
-    fn rounded(&mut self, term: &Term, format: Option<Format>) {
-        if let Some(format) = format.filter(|_| !term.is_point()) {
-            self.inexact += 1;
-            self.products += term.lost(format, self.e);
-        }
-    }
+    let [positive, negative, r, products] =
+        [positive, negative, radius, products].map(|x| u128::from(x.unsigned_abs()));
+    Totals { m: sum.into(), r, positive, negative, n, inexact, products, e }
 }
 
 /// The sum of terms in any order, each product fused with an addition or rounded by itself. Nothing where a partial sum
@@ -227,9 +208,9 @@ impl Totals {
 /// 2^k <= P < 2^(k+1). Call a term fine if it is not a multiple of s = max(2^(k-p+1), eta). Then a computed sum of n terms
 /// differs from the exact one by at most
 ///
-///   min(n - 1, 2 `fine`) 2^(k-p) + sum over inexact products of (2^(top-p) + eta / 2),
+///   min(n - 1, 2 `fine`) 2^(k-p) + sum over inexact products of (2^-p |term| + eta / 2);
 ///
-/// where 2^top <= |term| < 2^(top+1); a product with a power of two only loses eta / 2, and nothing if that is at least 1.
+/// a product with a power of two only loses eta / 2, and nothing if that is at least 1.
 ///
 /// *Proof.* An addition rounds by at most half a spacing at its result: 2^(k-p); there are n - 1. (A fused one may also
 /// lose eta / 2 where its product is not a multiple of eta; the second sum has that.) For the other bound, a sum of terms
@@ -241,11 +222,12 @@ impl Totals {
 ///
 /// P: the exact sum of any of the terms lies between minus the sum of all negative and the sum of all positive terms, and
 /// any order is within 2 n 2^-p (sum of absolute values) + 2 n eta of it if n <= 2^(p-1).
-pub fn sum(arithmetic: Arithmetic, terms: &[Term]) -> Option<Sum> {
+pub fn sum(arithmetic: Arithmetic, terms: impl Iterator<Item = Term>) -> Option<Sum> {
     let Arithmetic::Float { format, .. } = arithmetic else {
         return Some(Sum { exact: real_sum(terms), rounding: Ball::ZERO });
     };
-    let all = totals(terms, Some(format));
+    let terms: Vec<Term> = terms.collect();
+    let all = totals(&terms, Some(format));
     let exact = Ball::pack(all.m, all.r, all.e);
     let (n, p) = (all.n, format.bits());
     if n == 0 {
@@ -263,15 +245,19 @@ pub fn sum(arithmetic: Arithmetic, terms: &[Term]) -> Option<Sum> {
         return None;
     }
     let grid = (k - p + 1).max(format.least());
-    let (mut fine, mut error) = (all.inexact, all.products);
+    let (mut fine, mut lossy, mut products) = (all.inexact, all.inexact, all.products);
     if all.inexact < n {
         for term in terms.iter().filter(|term| term.is_point() && !term.is_zero() && !term.on_grid(grid)) {
             fine += 1;
-            error += if term.fits(format) { 0 } else { term.lost(format, all.e) };
+            if term.kind != Kind::Addend && !term.fits(format) {
+                lossy += 1;
+                products += shift(0, term.m.unsigned_abs(), term.e - all.e).1;
+            }
         }
     }
-    error += (n - 1).min(2 * fine) as u128 * units(k - p - all.e);
-    Some(Sum { exact, rounding: Ball::pack(0, error, all.e) })
+    let additions = (n - 1).min(2 * fine) as u128 * units(k - p - all.e);
+    let products = (products >> p) + u128::from(lossy > 0) + lossy as u128 * units(format.least() - 1 - all.e);
+    Some(Sum { exact, rounding: Ball::pack(0, additions + products, all.e) })
 }
 
 /// 2^e, or 1 where that is less.
@@ -280,7 +266,7 @@ fn units(e: i32) -> u128 {
 }
 
 /// The sum in real arithmetic.
-pub fn real_sum(terms: &[Term]) -> Ball {
-    let all = totals(terms, None);
+pub fn real_sum(terms: impl Iterator<Item = Term>) -> Ball {
+    let all = totals(&terms.collect::<Vec<_>>(), None);
     Ball::pack(all.m, all.r, all.e)
 }
