@@ -94,7 +94,7 @@ impl Seen {
                 first..own.min((i + 1).saturating_add(*after).saturating_sub(s))
             }
             Mask::Matrix(size, bytes) => {
-                let mut runs = vec![0..s];
+                let mut runs: Vec<_> = std::iter::once(0..s).collect();
                 if i >= s {
                     let row = &bytes[(i - s) * size..];
                     runs.extend((0..own).filter(|&j| row[j] == 1).map(|j| j + s..j + s + 1));
