@@ -221,7 +221,7 @@ fn average(arithmetic: Arithmetic, weights: &Weights, values: &[Ball]) -> Option
         // One weight of 1 and zeros: nothing is rounded.
         return Some(*v);
     }
-    Some(exact.plus(rounding_of_average(format, n, mean, values)?))
+    Some(exact.plus(rounding_of_average(format, n, mean, values)?).cut(arithmetic.bits()))
 }
 
 /// g A + eta (2 n + 1 + sum |v|).
