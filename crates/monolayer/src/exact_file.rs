@@ -97,7 +97,8 @@ fn parse(text: &str, zeros: &mut usize) -> Option<RBig> {
         return None;
     }
     if let Some((p, q)) = text.split_once('/') {
-        let q = UBig::from_str(q).ok().filter(|q| !q.is_zero())?;
+        let digits = q.bytes().all(|b| b.is_ascii_digit());
+        let q = UBig::from_str(q).ok().filter(|q| digits && !q.is_zero())?;
         return Some(RBig::from_parts(IBig::from_str(p).ok()?, q));
     }
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
@@ -152,6 +153,7 @@ mod tests {
             "1.-5",
             "--1",
             "1/-",
+            "1/+2",
         ] {
             assert_eq!(parse(bad, &mut 10), None, "{bad}");
         }
