@@ -33,7 +33,7 @@ pub struct Unit {
     pub output: Vec<f64>,
 }
 
-/// The hidden units, and which of them can fire where.
+/// The hidden units, and what words get from elsewhere.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gated {
     /// The units: first those that give words their base label, then those that give places another, then hinges.
@@ -44,8 +44,6 @@ pub struct Gated {
     pub default: Vec<f64>,
     /// The base label of each word.
     pub base: Vec<u32>,
-    /// For each token (word, place) of the data, the units that fire or may fire; all others are shut whatever the context.
-    pub open: HashMap<(u32, usize), Vec<u32>>,
 }
 
 /// All contexts of one word, at one place where positions are used.
@@ -113,33 +111,20 @@ impl Plan<'_> {
     /// The hidden units, rounded to a precision by `round`, that give every context its label.
     pub fn units(&self, covered: &Covered, round: fn(f64) -> f64) -> Result<Gated> {
         let Covered { groups, base, strength, word_units, place_units, gates } = covered;
-        let mut units = Vec::new();
-        let mut of_word = vec![Vec::new(); base.len()];
-        for (unit, holds) in word_units {
-            holds.iter().for_each(|&w| of_word[w as usize].push(units.len() as u32));
-            units.push(unit.clone());
-        }
-        let mut of_group: Vec<Vec<u32>> = groups.iter().map(|g| of_word[g.word as usize].clone()).collect();
-        for (unit, holds) in place_units {
-            holds.iter().for_each(|&g| of_group[g as usize].push(units.len() as u32));
-            units.push(unit.clone());
-        }
+        let around = word_units.iter().chain(place_units);
+        let mut units: Vec<Unit> = around.map(|(unit, _)| unit.clone()).collect();
         let hinges = |(g, gate): &(usize, Gate)| {
             let word = groups[*g].word as usize;
             let strength = if base[word] == self.default { DEFAULT_STRENGTH } else { strength[word] };
             self.hinges(&groups[*g], gate, base[word], strength, round)
         };
         let hinges: Vec<Result<Vec<Unit>>> = gates.par_iter().map(hinges).collect();
-        for ((g, _), hinges) in gates.iter().zip(hinges) {
-            for unit in hinges? {
-                of_group[*g].push(units.len() as u32);
-                units.push(unit);
-            }
+        for hinges in hinges {
+            units.extend(hinges?);
         }
         let counts = [word_units.len(), place_units.len(), units.len() - word_units.len() - place_units.len()];
-        let open = groups.iter().zip(of_group).map(|(g, list)| ((g.word, g.place), list)).collect();
         let default = self.output(&[(self.default, DEFAULT_STRENGTH)], round);
-        Ok(Gated { units, counts, default, base: base.clone(), open })
+        Ok(Gated { units, counts, default, base: base.clone() })
     }
 
     /// Strengths of labels as numbers in the coordinates of labels.

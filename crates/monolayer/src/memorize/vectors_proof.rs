@@ -9,7 +9,7 @@
 use rayon::prelude::*;
 
 use super::hinges::{Output, Readout, ball};
-use super::proof::EXP_ULP;
+use super::id::EXP_ULP;
 use super::vector_map::first_tokens;
 use crate::arithmetic::{Ball, Interval, Magnitude, Number};
 use crate::attention::Attention;
