@@ -102,6 +102,8 @@ pub struct Compiled {
     pub proved: Vec<bool>,
     /// Tokens that come out right: proved so, or computed so here, which says nothing of other orders of summation.
     pub right: usize,
+    /// Where double precision was chosen because more tokens are proved in it: how many are in single precision.
+    pub proved_in_single: Option<usize>,
     /// What was proved in the model's precision, and in double precision.
     pub claims: Vec<Claim>,
     /// The smallest margin over its error bound, in the model's precision, and in double precision if that is another.
@@ -191,7 +193,9 @@ impl Memorizer {
                     return single;
                 }
                 let double = stage.build::<f64>(data, &plan, &covered, gap)?;
-                Ok(single.ok().filter(|single| single.certified() >= double.certified()).unwrap_or(double))
+                let proved = single.as_ref().map_or(0, Compiled::certified);
+                let single = single.ok().filter(|_| proved >= double.certified());
+                Ok(single.unwrap_or(Compiled { proved_in_single: Some(proved), ..double }))
             }
         }
     }
@@ -249,6 +253,7 @@ impl Stage<'_> {
             units: gated.counts,
             impossible: self.agreement.impossible.clone(),
             proved,
+            proved_in_single: None,
             claims,
             ratios,
             candidates: self.found.candidates,

@@ -54,11 +54,11 @@ struct Group {
 }
 
 impl Group {
-    /// How far above the lowest hinge ids can be, where all ids spread over `range`.
-    fn range(&self, base: u32, range: f64) -> f64 {
-        let below = zigzag::overhang(&self.runs, base);
-        // The gate keeps a tenth of its drop as room for rounding, which has room for a little of it.
-        if below > 0.1 * range { range + below } else { range }
+    /// How far above the lowest hinge ids can be, where all ids are from `low` to `high`.
+    fn range(&self, base: u32, low: f64, high: f64) -> f64 {
+        let reach = high - (self.runs[0].first - zigzag::overhang(&self.runs, base));
+        // The gate keeps a tenth of its drop as room for rounding, which has room for a little more reach.
+        if reach > 1.1 * (high - low) { reach } else { high - low }
     }
 }
 
@@ -300,7 +300,7 @@ impl Plan<'_> {
             let word = groups[list[0]].word as usize;
             let word_gate = alone(words, &all, word).ok_or_else(|| too_close("word", word))?;
             let gate = |&g: &usize| {
-                let range = groups[g].range(base[word], high - low);
+                let range = groups[g].range(base[word], low, high);
                 (g, Gate::new(&word_gate, place_gates.get(&groups[g].place), range))
             };
             Ok(list.iter().map(gate).collect())
