@@ -20,7 +20,7 @@ pub fn draw(number: u64, dir: &Path) -> (Dataset, Memorizer) {
     std::fs::write(&data, sequences(words, longest, &mut rng)).expect("a writable directory");
     let names: Vec<String> = (0..words).map(|w| format!("w{w}")).collect();
     let places: Vec<String> = (1..=longest).map(|k| k.to_string()).collect();
-    let mut file = |name: &str, rows: &[String], rng: &mut ChaCha8Rng| {
+    let file = |name: &str, rows: &[String], rng: &mut ChaCha8Rng| {
         let path = dir.join(name);
         std::fs::write(&path, codes(rows, rng)).expect("a writable directory");
         path
