@@ -7,6 +7,7 @@
 #[path = "../tests/random/mixed_codes.rs"]
 mod mixed_codes;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
@@ -17,8 +18,8 @@ use serde_json::Value;
 /// What became of the datasets.
 #[derive(Debug, Default)]
 struct Tally {
-    /// Datasets that could not be compiled, and that were.
-    not_compiled: usize,
+    /// Datasets that could not be compiled, by reason, and that were.
+    not_compiled: BTreeMap<String, usize>,
     compiled: usize,
     /// Of these, with every possible token proved.
     complete: usize,
@@ -44,9 +45,14 @@ fn main() -> ExitCode {
     for number in first..first + count {
         let dir = tempfile::tempdir().expect("a directory for temporary files");
         let (data, memorizer) = mixed_codes::draw(number, dir.path());
-        let Ok(compiled) = memorizer.compile(&data, &|_, _| {}) else {
-            tally.not_compiled += 1;
-            continue;
+        let compiled = match memorizer.compile(&data, &|_, _| {}) {
+            Ok(compiled) => compiled,
+            Err(error) => {
+                // Without numbers, reasons are few.
+                let reason = error.to_string().replace(|c: char| c.is_ascii_digit(), "");
+                *tally.not_compiled.entry(reason).or_default() += 1;
+                continue;
+            }
         };
         let model = dir.path().join("model");
         compiled.save(&model, &data).expect("a writable directory");
