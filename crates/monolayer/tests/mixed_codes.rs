@@ -12,7 +12,6 @@ use monolayer::model::Model;
 use monolayer::position::Positions;
 use monolayer::with_model;
 use proptest::prelude::*;
-use rand::RngExt as _;
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
 

@@ -81,7 +81,7 @@ pub struct Id {
 
 /// The sizes that decide how far a softmax-weighted mean is rounded.
 #[derive(Debug, Clone, Copy)]
-struct Softmax {
+pub struct Softmax {
     /// How many tokens are seen.
     length: usize,
     /// Terms of a projection.
@@ -113,6 +113,19 @@ impl Rounding {
 }
 
 impl Softmax {
+    /// A mean over so many tokens, of projections of so many terms whose absolute values add up to `key` and `query` at most.
+    pub fn new(length: usize, terms: usize, key: Up, query: Up) -> Self {
+        // On no grid: every sum rounds.
+        let product = |size: Up| Product { value: 0.0, size, grid: i32::MIN };
+        Self { length, terms, largest: key, query_size: query, key: product(key), query: product(query) }
+    }
+
+    /// How far a computed mean can be from the true one, for means of `|p_i - g|` and of `|p_i|` of these sizes.
+    pub fn error(&self, format: &Format, deviation: Up, absolute: Up) -> Up {
+        let rounding = self.rounding(format);
+        rounding.weights * deviation + rounding.rest(absolute)
+    }
+
     /// The rounding of a program in machine numbers of a format.
     fn rounding(&self, format: &Format) -> Rounding {
         let (u, n) = (Up::new(format.u), self.length);
@@ -174,8 +187,7 @@ impl Id {
 
     /// How far the id that a program computes can be from the center.
     pub fn error(&self, format: &Format) -> Up {
-        let rounding = self.softmax.rounding(format);
-        self.off + rounding.weights * self.deviation + rounding.rest(self.absolute)
+        self.off + self.softmax.error(format, self.deviation, self.absolute)
     }
 }
 
