@@ -45,14 +45,14 @@ trait Score: Real {
 }
 
 impl Score for f32 {
-    #[inline(always)]
+    #[inline]
     fn whole(count: i32) -> Self {
         count as f32
     }
 }
 
 impl Score for f64 {
-    #[inline(always)]
+    #[inline]
     fn whole(count: i32) -> Self {
         f64::from(count)
     }

@@ -146,7 +146,7 @@ impl<'a> Search<'a> {
             for gate in &self.rows[r].gates {
                 let limit = self.limit(&self.rows[r], gate);
                 // Not "above": a product that is not a number is not below any limit.
-                for (w, _) in products.iter().enumerate().filter(|&(_, &product)| !(product <= limit)) {
+                for (w, _) in products.iter().enumerate().filter(|&(_, &product)| !at_most(product, limit)) {
                     self.look(&self.rows[r], gate, w, products[w], &mut found);
                 }
             }
@@ -173,7 +173,7 @@ impl<'a> Search<'a> {
             let gate_value = sum_above(product, places.products[place]);
             for &j in &gate.units {
                 let highest = self.highest(&self.stored.units[j as usize], sizes, ids);
-                if !(sum_above(gate_value, highest) <= 0.0) {
+                if !at_most(sum_above(gate_value, highest), 0.0) {
                     found.push((t, j));
                 }
             }
@@ -185,7 +185,7 @@ impl<'a> Search<'a> {
     fn highest(&self, unit: &Unit, sizes: Up, (low, high): (f64, f64)) -> f64 {
         let slope = Up::size(unit.id);
         let sizes = sizes + Up::size(unit.bias) + slope * Up::size(low).max(Up::size(high));
-        if !(sizes.get() <= self.most) {
+        if sizes.get() > self.most {
             return f64::INFINITY;
         }
         let from_id = if unit.id == 0.0 { 0.0 } else { (unit.id * low).max(unit.id * high).next_up() };
@@ -201,6 +201,11 @@ impl PlaceRow {
         let highest = products.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         Self { products, highest, norm: norm(weights) }
     }
+}
+
+/// Whether `a <= b`; not where one of them is not a number.
+fn at_most(a: f64, b: f64) -> bool {
+    a <= b
 }
 
 /// An upper bound of the length of a vector.
