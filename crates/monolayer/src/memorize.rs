@@ -391,7 +391,7 @@ fn right<R: Real>(model: &Model<R>, data: &Dataset, tokens: &[usize]) -> Result<
         offsets,
         lines: Vec::new(),
         warnings: Vec::new(),
-        hash: String::new(),
+        written: data.written,
     };
     let kept: Vec<usize> = ranges.into_iter().flatten().collect();
     let is_right = |t: usize, scores: &[R]| {
