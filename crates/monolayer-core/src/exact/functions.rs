@@ -16,11 +16,11 @@ fn size(x: &Real) -> i64 {
     x.ends().map_or(0, |(lo, hi)| lo.top().max(hi.top())).max(-(1 << 40))
 }
 
-/// e^x or e^(ix), |x| < 2^32: real and imaginary part. Lemma: with y = x / 2^k and |y| < 2^-8, e^x = (e^y)^(2^k), and each term
+/// e^x or e^(ix), |x| < 2^32: real and imaginary part. Lemma: with y = x / 2^k and |y| < 1/4, e^x = (e^y)^(2^k), and each term
 /// y^i / i! is below half of the one before.
 fn exponential(x: &Scaled, turn: bool, bits: usize) -> [Real; 2] {
-    let halvings = (x.top() + 8 + bits.isqrt() as i64).max(0);
-    let work = bits + 2 * halvings as usize + 16;
+    let halvings = (x.top() + 2 + bits.isqrt() as i64 / 2).max(0);
+    let work = bits + (if turn { 2 } else { 1 }) * halvings as usize + 8;
     let y = Real::point(x.scaled(-halvings));
     let (mut sums, mut term) = ([Real::whole(1), Real::ZERO], Real::whole(1));
     for i in 1.. {

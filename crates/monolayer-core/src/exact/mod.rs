@@ -5,5 +5,10 @@
 //! - [`functions`]: e^x, sine and the like of intervals.
 
 pub mod big;
+pub mod distance;
+pub mod expression;
+pub mod forward;
 pub mod functions;
+mod hinges;
+pub mod rank;
 pub mod real;

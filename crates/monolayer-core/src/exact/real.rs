@@ -132,6 +132,13 @@ impl Scaled {
 
     /// The quotient by a positive number, rounded.
     fn over(&self, by: &Self, bits: usize, way: Way) -> Self {
+        if let (Big::Small(a), Big::Small(b @ 1..), ..=62) = (&self.m, &by.m, bits) {
+            // As far to the left as it goes: the quotient has 62 bits or more.
+            let left = i128::from(*a).unsigned_abs().leading_zeros().min(126) - 2;
+            let (m, b) = (i128::from(*a) << left, i128::from(*b));
+            let m = if way == Way::Down { m.div_euclid(b) } else { -(-m).div_euclid(b) };
+            return Self::packed(m, self.e - by.e - i64::from(left), bits, way);
+        }
         let shift = (bits + 2 + by.m.bits()).saturating_sub(self.m.bits());
         let shifted = self.m.shl(shift);
         let down = |m: &Big| m.divide(&by.m).map_or(Big::ZERO, |(quotient, _)| quotient);
