@@ -16,24 +16,23 @@ fn size(x: &Real) -> i64 {
     x.ends().map_or(0, |(lo, hi)| lo.top().max(hi.top())).max(-(1 << 40))
 }
 
-/// e^x or e^(ix), |x| < 2^32: real and imaginary part. Lemma: with y = x / 2^k and |y| < 1/4, e^x = (e^y)^(2^k), and each term
-/// y^i / i! is below half of the one before.
+/// e^x or e^(ix), |x| < 2^32: real and imaginary part. Lemma: with y = x / 2^k, e^x = (e^y)^(2^k). With |y| < 2^-j, j >= 2, the terms
+/// y^i / i! after the n-th are below 2^-work for j n > work, each at most half of the one before; the others come to 1 / n! times
+/// the sum of y^i n! / i!, whose coefficients are whole.
 fn exponential(x: &Scaled, turn: bool, bits: usize) -> [Real; 2] {
-    let halvings = (x.top() + 2 + bits.isqrt() as i64 / 2).max(0);
+    let fine = 2 + bits.isqrt() as i64 / 2;
+    let halvings = (x.top() + fine).max(0);
     let work = bits + (if turn { 2 } else { 1 }) * halvings as usize + 8;
     let y = Real::point(x.scaled(-halvings));
-    let (mut sums, mut term) = ([Real::whole(1), Real::ZERO], Real::whole(1));
-    for i in 1.. {
-        term = term.times(&y, work).over(&Real::whole(i), work);
-        let size = size(&term);
-        if size < -(work as i64) {
-            let imaginary = if turn { rest(size) } else { Real::ZERO };
-            sums = [sums[0].plus(&rest(size), work), sums[1].plus(&imaginary, work)];
-            break;
-        }
-        let (part, minus) = if turn { (i as usize % 2, i % 4 >= 2) } else { (0, false) };
-        sums[part] = sums[part].plus(&if minus { term.negated() } else { term.clone() }, work);
+    let (mut sums, mut factor) = ([Real::whole(1), Real::ZERO], Real::whole(1));
+    for i in (1..=work as i64 / fine + 1).rev() {
+        factor = factor.times(&Real::whole(i), work);
+        let [re, im] = sums.map(|part| part.times(&y, work));
+        sums = if turn { [factor.minus(&im, work), re] } else { [factor.plus(&re, work), im] };
     }
+    let rest = |used: bool| if used { rest(-(work as i64)) } else { Real::ZERO };
+    sums = sums.map(|part| part.over(&factor, work));
+    sums = [sums[0].plus(&rest(true), work), sums[1].plus(&rest(turn), work)];
     for _ in 0..halvings {
         let [re, im] = &sums;
         let both = re.times(im, work);

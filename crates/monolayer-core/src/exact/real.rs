@@ -141,7 +141,7 @@ impl Scaled {
         }
         let shift = (bits + 2 + by.m.bits()).saturating_sub(self.m.bits());
         let shifted = self.m.shl(shift);
-        let down = |m: &Big| m.divide(&by.m).map_or(Big::ZERO, |(quotient, _)| quotient);
+        let down = |m: &Big| m.quotient(&by.m).unwrap_or(Big::ZERO);
         let m = if way == Way::Down { down(&shifted) } else { down(&shifted.negated()).negated() };
         Self { m, e: self.e - by.e - shift as i64 }.rounded(bits, way)
     }
@@ -177,7 +177,6 @@ impl Ord for Scaled {
         let (sign, larger) = (self.sign(), self.top().cmp(&other.top()));
         match (sign.cmp(&other.sign()), sign, larger) {
             (Equal, Equal, _) => Equal,
-            (Equal, _, Equal) if self.e == other.e => self.m.cmp(&other.m),
             (Equal, _, Equal) => self.plus(&other.negated()).sign(),
             (Equal, Less, _) => larger.reverse(),
             (Equal, Greater, _) => larger,
@@ -355,8 +354,8 @@ impl Real {
     }
 }
 
-/// A number as weights.json has it: a fraction, not necessarily in lowest terms, with a divisor above 0.
-#[derive(Debug, Clone)]
+/// A number as weights.json has it: a fraction, not necessarily in lowest terms, with a divisor above 0. Equal as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rational {
     p: Big,
     q: Big,
@@ -391,17 +390,6 @@ impl Rational {
             if shift >= 0 { (p.times(&power), Big::ONE) } else { (p, power) }
         };
         (!q.is_zero()).then(|| Self { p: if text.starts_with('-') { p.negated() } else { p }, q })
-    }
-
-    /// Whether it is zero.
-    pub fn is_zero(&self) -> bool {
-        self.p.is_zero()
-    }
-
-    /// x - y.
-    #[must_use]
-    pub fn minus(&self, other: &Self) -> Self {
-        Self { p: self.p.times(&other.q).minus(&other.p.times(&self.q)), q: self.q.times(&other.q) }
     }
 
     /// An enclosure to a number of bits; a point where it is a dyadic number of that many.
