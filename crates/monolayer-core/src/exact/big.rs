@@ -70,7 +70,6 @@ impl Big {
     }
 
     /// x^k.
-    #[must_use]
     pub fn power(&self, k: usize) -> Self {
         let (mut power, mut square, mut left) = (Self::ONE, self.clone(), k);
         while left > 0 {
@@ -103,7 +102,6 @@ impl Big {
     }
 
     /// -x.
-    #[must_use]
     pub fn negated(&self) -> Self {
         match self {
             Self::Small(x) => Self::Small(-x),
@@ -112,7 +110,6 @@ impl Big {
     }
 
     /// x + y.
-    #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         if let (Self::Small(a), Self::Small(b)) = (self, other) {
             return Self::from(i128::from(*a) + i128::from(*b));
@@ -135,13 +132,11 @@ impl Big {
     }
 
     /// x - y.
-    #[must_use]
     pub fn minus(&self, other: &Self) -> Self {
         self.plus(&other.negated())
     }
 
     /// x y.
-    #[must_use]
     pub fn times(&self, other: &Self) -> Self {
         if let (Self::Small(a), Self::Small(b)) = (self, other) {
             return Self::from(i128::from(*a) * i128::from(*b));
@@ -162,7 +157,6 @@ impl Big {
     }
 
     /// x 2^k.
-    #[must_use]
     pub fn shl(&self, k: usize) -> Self {
         let mut power = vec![0; k / 64];
         power.push(1 << (k % 64));
@@ -170,7 +164,6 @@ impl Big {
     }
 
     /// x / 2^k, rounded toward minus infinity.
-    #[must_use]
     pub fn shr(&self, k: usize) -> Self {
         // Up to the next limb, and down by whole limbs.
         let (up, mut room) = (self.shl(64 - k % 64), 0);

@@ -20,6 +20,8 @@ const FINE: usize = 200;
 /// Numbers that cells may take up in memory, and boxes that are looked at, at most.
 const CELLS: usize = 1 << 22;
 const BOXES: usize = 1 << 16;
+/// Integrals over boxes are below 2 to this power, and multiples of 2 to minus it or so.
+const FAR: i64 = 4000;
 
 /// A claim, as written.
 #[derive(Debug, Clone, Copy)]
@@ -91,8 +93,10 @@ fn judge(model: &Model, claim: Claim, attend: Option<Attend>) -> Option<Found> {
     let plain = model.embedding.is_none() && model.head.is_none() && model.start.is_none();
     let [layer] = model.layers.as_slice() else { return None };
     let attention = layer.attention.as_ref().filter(|a| small && plain && !a.hard && a.mask == Mask::None)?;
-    let quantizer = Block::new(model.pre_feed_forward.as_ref()?, d, attend.is_some())?;
-    let (readout, exact) = (Block::new(layer.feed_forward.as_ref()?, d, attend.is_some())?, Exact::new(model)?);
+    // Shapes first.
+    let (exact, floats) = (Exact::new(model)?, attend.is_some());
+    let quantizer = Block::new(model.pre_feed_forward.as_ref()?, d, floats)?;
+    let readout = Block::new(layer.feed_forward.as_ref()?, d, floats)?;
     let output = |codes: &[Vec<Real>], own: usize| match attend {
         Some(attend) => readout.apply(&attend(codes, own)?),
         None => readout.apply(&exact.attend(attention, codes, &[own], FINE)?.swap_remove(0)),
@@ -101,7 +105,7 @@ fn judge(model: &Model, claim: Claim, attend: Option<Attend>) -> Option<Found> {
     let (mut tokens, mut wide, mut flat) = (Vec::new(), Vec::new(), Real::whole(1));
     for place in 0..n {
         let entry = |t: usize| match &model.positions {
-            Some(Numbers::Floats(tensor)) => Some(tensor.get(place * d + t)),
+            Some(Numbers::Floats(tensor)) => (place * d + t < tensor.len()).then(|| tensor.get(place * d + t)),
             Some(_) => None,
             None => Some(Dyadic::ZERO),
         };
@@ -109,7 +113,7 @@ fn judge(model: &Model, claim: Claim, attend: Option<Attend>) -> Option<Found> {
         let sides: Vec<Vec<Part>> =
             quantizer.tables.iter().zip(&entries).map(|(table, p)| parts(table, d, *p)).collect();
         for side in &sides {
-            let lengths = side.iter().map(|part| width(&part.plateau));
+            let lengths = side.iter().map(|part| width(&part.plateau.0, &part.plateau.1));
             flat = flat.times(&lengths.fold(Real::ZERO, |sum, length| sum.plus(&length, BITS)), BITS);
         }
         wide.push(quantizer.apply(&entries.iter().map(|p| domain(*p)).collect::<Vec<_>>())?);
@@ -126,7 +130,7 @@ fn judge(model: &Model, claim: Claim, attend: Option<Attend>) -> Option<Found> {
             let weight = if symmetric { arrangements(&tuple)? } else { 1 };
             for (output, level) in output(&codes, own)?.into_iter().enumerate() {
                 let sum = (Scaled::ZERO, Scaled::ZERO);
-                check.look(Leaf { sides: sides.concat(), own, output, level, weight, view: None, sum })?;
+                check.look(Leaf { sides: sides.concat(), own, output, level, weight, view: None, sum });
             }
         }
         // The next tuple; up to symmetry, the others' cells ascend.
@@ -140,8 +144,13 @@ fn judge(model: &Model, claim: Claim, attend: Option<Attend>) -> Option<Found> {
     check.run(&claim.bound.enclosure(BITS), &anywhere, &steep)
 }
 
-fn width((lo, hi): &(Scaled, Scaled)) -> Real {
-    Real::point(hi.plus(&lo.negated()))
+/// Whether a side is at most 2^-30 long.
+fn thin(side: &Real) -> bool {
+    side.ends().is_some_and(|(lo, hi)| width(lo, hi).ends().is_some_and(|(_, width)| width.top() <= -30))
+}
+
+fn width(lo: &Scaled, hi: &Scaled) -> Real {
+    Real::point(hi.clone()).minus(&Real::point(lo.clone()), BITS)
 }
 
 impl Check {
@@ -156,7 +165,10 @@ impl Check {
         let (target, mut next) = (self.raised(bound), 0);
         Some(&self.p).filter(|p| matches!(p.compare(&Real::whole(1)), Some(Equal | Greater)))?;
         loop {
-            let done = self.looked > BOXES;
+            // The loosest box: too small to have bounds, or to matter.
+            let ((loose, _), leaf) = self.leaves.last_key_value()?;
+            let tiny = leaf.view.is_none() && leaf.sides.iter().all(|side| thin(side));
+            let done = tiny || self.looked > BOXES || loose.scaled(40) <= self.sum.1;
             if self.open == 0 && (done || self.looked >= next) {
                 next = self.looked + self.leaves.len() / 8 + 16;
                 // Tiles reach over the ramps, where the model may be anywhere.
@@ -177,7 +189,7 @@ impl Check {
             self.sum = (self.sum.0.plus(&leaf.sum.0.negated()), self.sum.1.plus(&leaf.sum.1.negated()));
             self.open -= usize::from(leaf.view.is_none());
             for sides in halves(&leaf) {
-                self.look(Leaf { sides, ..leaf.clone() })?;
+                self.look(Leaf { sides, ..leaf.clone() });
             }
         }
     }
@@ -196,22 +208,21 @@ impl Check {
     }
 
     /// Adds a box.
-    fn look(&mut self, mut leaf: Leaf) -> Option<()> {
+    fn look(&mut self, mut leaf: Leaf) {
         self.looked += 1;
         leaf.view = self.functions[leaf.output].over(&Boxed::new(&leaf.sides, leaf.own));
-        let ends = leaf.sides.iter().map(|side| side.ends().map(|(lo, hi)| (lo.clone(), hi.clone())));
-        let volume = ends.map(|ends| ends.map_or(Real::UNBOUNDED, |ends| width(&ends)));
-        let volume = volume.fold(Real::whole(leaf.weight), |volume, width| volume.times(&width, BITS));
+        let widths = leaf.sides.iter().map(|side| side.ends().map_or(Real::UNBOUNDED, |(lo, hi)| width(lo, hi)));
+        let volume = widths.fold(Real::whole(leaf.weight), |volume, width| volume.times(&width, BITS));
         let sum = leaf.view.as_ref().and_then(|view| self.mean(view, &leaf)).map(|mean| mean.times(&volume, BITS));
-        let bounds = sum.as_ref().and_then(Real::ends);
-        leaf.view = leaf.view.filter(|_| bounds.is_some());
-        leaf.sum = bounds.map_or((Scaled::ZERO, Scaled::ZERO), |(lo, hi)| (lo.clone(), hi.clone()));
-        let loose =
-            if bounds.is_some() { leaf.sum.1.plus(&leaf.sum.0.negated()) } else { Scaled::new(Big::ONE, 1 << 40) };
+        // Sums are exact: their terms are neither too large nor too fine.
+        let bounds = sum.as_ref().and_then(Real::ends).filter(|(_, hi)| hi.top() < FAR);
+        let lower = bounds.filter(|(lo, _)| lo.top() > -FAR).map_or(Scaled::ZERO, |(lo, _)| lo.clone());
+        let upper = bounds.map_or(Scaled::ZERO, |(_, hi)| hi.clone().max(Scaled::new(Big::ONE, -FAR)));
+        let loose = bounds.map_or(Scaled::new(Big::ONE, 1 << 40), |_| upper.plus(&lower.negated()));
+        (leaf.view, leaf.sum) = (leaf.view.filter(|_| bounds.is_some()), (lower, upper));
         self.open += usize::from(bounds.is_none());
         self.sum = (self.sum.0.plus(&leaf.sum.0), self.sum.1.plus(&leaf.sum.1));
         self.leaves.insert((loose, self.looked), leaf);
-        Some(())
     }
 
     /// An enclosure of the mean of |f - g|^p over a box where g lies in `level`.
@@ -229,8 +240,7 @@ impl Check {
         let (mut moved, mut rest, mut squares) = (Real::ZERO, Real::ZERO, Real::ZERO);
         for (slope, side) in view.slopes.iter().zip(&leaf.sides) {
             let Some((s, radius)) = slope.middle(BITS) else { return Some(by_range) };
-            let (lo, hi) = side.ends()?;
-            let half = Real::point(hi.plus(&lo.negated()).scaled(-1));
+            let half = side.ends().map(|(lo, hi)| Real::point(hi.plus(&lo.negated()).scaled(-1)))?;
             let blur = Real::point(radius).times(&half, BITS);
             moved = moved.plus(&Real::point(s).times(&half, BITS).power(2, BITS), BITS);
             (rest, squares) = (rest.plus(&blur, BITS), squares.plus(&blur.power(2, BITS), BITS));
@@ -320,7 +330,8 @@ fn arrangements(tuple: &[usize]) -> Option<i64> {
 /// A box cut in two across the entry whose slopes are known least.
 fn halves(leaf: &Leaf) -> [Vec<Real>; 2] {
     let blur = |i: usize| {
-        let wide = |x: &Real| x.ends().map_or(Scaled::new(Big::ONE, 1 << 39), |(lo, hi)| hi.plus(&lo.negated()));
+        let width = |x: &Real| x.ends().and_then(|(lo, hi)| Some(width(lo, hi).ends()?.1.clone()));
+        let wide = |x: &Real| width(x).unwrap_or(Scaled::new(Big::ONE, 1 << 39));
         let side = wide(&leaf.sides[i]);
         (leaf.view.as_ref().map_or(side.clone(), |view| wide(&view.slopes[i])).times(&side), side)
     };

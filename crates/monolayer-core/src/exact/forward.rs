@@ -98,26 +98,35 @@ fn count(numbers: &Numbers) -> usize {
     }
 }
 
-/// All numbers of a model, and how many there must be.
-fn all(model: &Model) -> Option<Vec<(&Numbers, usize)>> {
-    let d = model.d;
+/// All numbers of a model, by name (docs/format.md), and how many there must be.
+pub(super) fn all(model: &Model) -> Option<Vec<(String, &Numbers, usize)>> {
+    let (d, mut all) = (model.d, Vec::new());
     let rows = |numbers: &Numbers| Some(count(numbers)).filter(|count| d > 0 && count.is_multiple_of(d));
-    let mut all = Vec::new();
-    for numbers in model.embedding.iter().chain(&model.positions) {
-        all.push((numbers, rows(numbers)?));
+    for (name, numbers) in [("embedding.weight", &model.embedding), ("positions.weight", &model.positions)] {
+        if let Some(numbers) = numbers {
+            all.push((name.to_owned(), numbers, rows(numbers)?));
+        }
     }
-    let parts = model.layers.iter().filter_map(|layer| layer.feed_forward.as_ref());
-    for part in parts.chain(&model.pre_feed_forward) {
+    let layers = || model.layers.iter().enumerate();
+    let parts = layers().map(|(i, layer)| (format!("layers.{i}.feed_forward"), &layer.feed_forward));
+    for (name, part) in parts.chain([("pre_feed_forward".to_owned(), &model.pre_feed_forward)]) {
+        let Some(part) = part else { continue };
         let (q, size) = (part.hidden, part.hidden.checked_mul(d)?);
-        all.extend([(&part.w1, size), (&part.b1, q), (&part.w2, size), (&part.b2, d)]);
+        let tensors = [("w1", &part.w1, size), ("b1", &part.b1, q), ("w2", &part.w2, size), ("b2", &part.b2, d)];
+        all.extend(tensors.map(|(which, numbers, size)| (format!("{name}.{which}"), numbers, size)));
     }
-    for part in model.layers.iter().filter_map(|layer| layer.attention.as_ref()) {
+    for (i, layer) in layers() {
+        let Some(part) = &layer.attention else { continue };
         let size = part.heads.checked_mul(part.size)?.checked_mul(d)?;
-        all.extend([&part.w_q, &part.w_k, &part.w_v, &part.w_o].map(|numbers| (numbers, size)));
+        let tensors = [("w_q", &part.w_q), ("w_k", &part.w_k), ("w_v", &part.w_v), ("w_o", &part.w_o)];
+        all.extend(tensors.map(|(which, numbers)| (format!("layers.{i}.attention.{which}"), numbers, size)));
     }
     if let Some(head) = &model.head {
         let size = rows(&head.weight)?;
-        all.extend([(&head.weight, size), (&head.bias, size / d)]);
+        all.extend(
+            [("weight", &head.weight, size), ("bias", &head.bias, size / d)]
+                .map(|(which, numbers, size)| (format!("head.{which}"), numbers, size)),
+        );
     }
     Some(all)
 }
@@ -144,7 +153,7 @@ impl<'a> Exact<'a> {
     /// Takes a model; nothing where its shapes do not fit together, or its fractions take too long to read.
     pub fn new(model: &'a Model) -> Option<Self> {
         let (mut budget, mut exact) = (READING, Self { model, fractions: BTreeMap::new() });
-        for (numbers, len) in all(model)? {
+        for (_, numbers, len) in all(model)? {
             if let Numbers::Exact(_, texts) = numbers {
                 let read = texts.iter().map(|text| Rational::parse(text, &mut budget)).collect::<Option<_>>()?;
                 exact.fractions.insert(from_ref(numbers).addr(), read);

@@ -80,7 +80,6 @@ impl Real {
     }
 
     /// e^x. Lemma: for x <= -2^32, 0 < e^x < 2^x <= 2^-(2^32).
-    #[must_use]
     pub fn exp(&self, bits: usize) -> Self {
         self.increasing(|x| match (x.top() > 32, x.sign()) {
             (true, Less) => Self::new(Scaled::ZERO, Scaled::new(Big::ONE, -(1 << 32))),
@@ -90,7 +89,6 @@ impl Real {
     }
 
     /// 2^x.
-    #[must_use]
     pub fn exp2(&self, bits: usize) -> Self {
         // The product with log 2 has an error of its size times 2^-work.
         let work = bits + size(self).clamp(0, 64) as usize + 8;
@@ -98,19 +96,16 @@ impl Real {
     }
 
     /// The natural logarithm; unbounded where a member may have none.
-    #[must_use]
     pub fn log(&self, bits: usize) -> Self {
         self.increasing(|x| if x.sign() == Greater { log(x, bits) } else { Self::UNBOUNDED })
     }
 
     /// The square root of max(x, 0), to 62 bits.
-    #[must_use]
     pub fn sqrt(&self) -> Self {
         self.increasing(|x| Self::new(x.root(Way::Down), x.root(Way::Up)))
     }
 
     /// The hyperbolic tangent: 1 - 2 / (e^(2 x) + 1).
-    #[must_use]
     pub fn tanh(&self, bits: usize) -> Self {
         let (one, twice) = (Self::whole(1), self.plus(self, bits));
         let share = Self::whole(2).over(&twice.exp(bits).plus(&one, bits), bits);
@@ -118,7 +113,6 @@ impl Real {
     }
 
     /// Sine and cosine. Lemma: both change by no more than their argument does, and lie in [-1, 1].
-    #[must_use]
     pub fn waves(&self, bits: usize) -> [Self; 2] {
         let all = Self::whole(-1).hull(&Self::whole(1));
         let Some((middle, radius)) = self.middle(bits).filter(|(x, _)| x.top() <= 20) else {
@@ -130,7 +124,6 @@ impl Real {
     }
 
     /// x^k, from the ends: of |x| for an even k. Unbounded for a negative k where x may be 0.
-    #[must_use]
     pub fn power(&self, k: i64, bits: usize) -> Self {
         if k < 0 {
             return Self::whole(1).over(&self.power(k.saturating_neg(), bits), bits);
@@ -149,7 +142,6 @@ impl Real {
 
     /// x^y for x >= 0, unbounded where x may be below 0, or 0 with y below 0. Lemma: x^y = e^(y log x); for 0 <= x <= b and
     /// y >= 0, 0 <= x^y <= max(1, b^y), and below b^y where y is above 0.
-    #[must_use]
     pub fn pow(&self, y: &Self, bits: usize) -> Self {
         let (Some((lo, hi)), Some((least, _))) = (self.ends(), y.ends()) else { return Self::UNBOUNDED };
         let of = |x: &Self| y.times(&x.log(bits), bits).exp(bits);

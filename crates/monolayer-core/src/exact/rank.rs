@@ -1,15 +1,17 @@
 //! The exact rank of matrices of floats, by elimination over the integers.
 
 use super::big::Big;
-use crate::model::Numbers;
+use super::forward::all;
+use crate::model::{Model, Numbers};
 use crate::number::Dyadic;
 
 /// Products of limbs that a claim may take: some seconds.
 const WORK: usize = 1 << 30;
 
-/// Whether every matrix of a tensor (its last two dimensions) has this rank, exactly; nothing where it has no matrices of floats, or it
-/// takes too long to say.
-pub fn check(numbers: &Numbers, claimed: usize) -> Option<bool> {
+/// Whether every matrix of a tensor (its last two dimensions: of each head) has this rank, exactly; nothing where the model has no such
+/// matrices of floats, or it takes too long to say.
+pub fn check(model: &Model, name: &str, claimed: usize) -> Option<bool> {
+    let (_, numbers, _) = all(model)?.into_iter().find(|(known, ..)| known == name)?;
     let Numbers::Floats(tensor) = numbers else { return None };
     let [.., rows, columns] = tensor.shape[..] else { return None };
     let size = rows.checked_mul(columns).filter(|size| *size > 0 && tensor.len().is_multiple_of(*size))?;

@@ -205,9 +205,6 @@ fn what_is_not_decided_is_unknown() {
     for function in undefined {
         assert_eq!(verdicts(&model, 2.0, 1e9, function), [None; 2], "{function}");
     }
-    for (p, bound) in [(1000.0, 1e-3), (2.0, 1e-170)] {
-        assert!(!verdicts(&model, p, bound, FUNCTION).contains(&Some(true)));
-    }
     for length in [0, 65, usize::MAX] {
         let (p, bound) = (ratio(2.0), ratio(1.0));
         assert_eq!(check(&model, Claim { p: &p, bound: &bound, function: FUNCTION, length }, None).0, None);
@@ -227,4 +224,36 @@ fn arrangements_are_counted() {
     let all = [[0, 0, 0], [0, 0, 1], [0, 1, 1], [1, 0, 0], [1, 0, 1], [1, 1, 1]];
     assert_eq!(all.iter().map(|tuple| arrangements(tuple).unwrap()).sum::<i64>(), 24);
     assert_eq!(arrangements(&[0, 1, 2, 2, 3]), Some(5 * 12));
+}
+
+/// Positions that are too few, and weights of another shape.
+#[test]
+fn broken_models_are_unknown() {
+    let mut short = staircase();
+    short.positions = Some(tensor(&[1, 1], &[0.0]));
+    let mut other = staircase();
+    other.layers[0].feed_forward.as_mut().unwrap().w1 = tensor(&[1, 1], &[1.0]);
+    let (p, bound) = (ratio(2.0), ratio(1.0));
+    for model in [short, other] {
+        assert_eq!(check(&model, Claim { p: &p, bound: &bound, function: FUNCTION, length: 2 }, None).0, None);
+    }
+}
+
+/// Powers and slopes that are far too small, and far too large: some take all boxes that are allowed, but none takes much memory.
+#[test]
+#[ignore = "takes a minute"]
+fn extreme_exponents_come_to_an_end() {
+    let model = staircase();
+    for (p, bound, function) in [
+        (1000.0, 1e-3, FUNCTION),
+        (2.0, 1e-170, FUNCTION),
+        (1e9, 1e-3, FUNCTION),
+        (2.0, 1e-3, "exp(-1000000000*x1)"),
+        (2.0, 1e-3, "exp(1000000000*x1)"),
+        (2.0, 1e-3, "x1^1000000000"),
+    ] {
+        let (p, bound) = (ratio(p), ratio(bound));
+        let found = check(&model, Claim { p: &p, bound: &bound, function, length: 2 }, None).0;
+        assert_ne!(found, Some(true), "{function}");
+    }
 }

@@ -96,7 +96,7 @@ fn what_may_be_undefined_is_nothing() {
         assert!(one(text).over(&Boxed::new(&sides, 0)).is_none(), "{text}");
     }
     // Far too large for any number, but no panic.
-    for text in ["exp(exp(exp(exp(9))))", "9^9^9^9", "(1 + x1)^1000000000", "1e50000*1e50000", "0^0^0"] {
+    for text in ["exp(exp(exp(exp(9))))", "9^9^9^9", "(1 + x1)^1000000000", "1e30000*1e30000", "0^0^0"] {
         let _ = one(text).over(&Boxed::new(&[Real::ZERO.hull(&Real::whole(1))], 0));
     }
 }

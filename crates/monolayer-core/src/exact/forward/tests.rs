@@ -13,7 +13,7 @@ fn texts(shape: &[usize], data: &[&str]) -> Numbers {
     Numbers::Exact(shape.to_vec(), data.iter().map(|x| (*x).to_owned()).collect())
 }
 
-fn bare(d: usize) -> Model {
+pub(crate) fn bare(d: usize) -> Model {
     Model {
         d,
         dtype: Dtype::Float(Format::F64),
@@ -133,11 +133,12 @@ impl Draw {
     }
 }
 
+type Sees = Box<dyn Fn(i64, i64) -> bool>;
+
 #[test]
 fn enclosures_hold_plain_evaluations() {
     let matrix: Vec<u8> = vec![1, 0, 1, 0, 1, 1, 1, 1, 1];
     let shown = matrix.clone();
-    type Sees = Box<dyn Fn(i64, i64) -> bool>;
     let masks: Vec<(Mask, Sees)> = vec![
         (Mask::None, Box::new(|_, _| true)),
         (Mask::Causal, Box::new(|i, j| j <= i)),
@@ -156,9 +157,9 @@ fn enclosures_hold_plain_evaluations() {
         let tokens: Vec<Token> = rows.iter().map(|&row| Token::Row(row)).collect();
         let exact = Exact::new(&model).unwrap();
         let expected = plain(&model, &rows, sees);
-        for i in 0..3 {
+        for (i, expected) in expected.iter().enumerate() {
             let found = exact.output(&tokens, i, 128, None).unwrap();
-            for (c, (found, y)) in found.iter().zip(&expected[i]).enumerate() {
+            for (c, (found, y)) in found.iter().zip(expected).enumerate() {
                 let slack = float(1e-9 * (1.0 + y.abs()));
                 let Some((lo, hi)) = found.ends() else { panic!("bounded") };
                 assert!(

@@ -1,5 +1,7 @@
 use super::*;
 use crate::exact::big::tests::Random;
+use crate::exact::forward::tests::{bare, tensor};
+use crate::model::{Attention, Layer, Mask};
 use crate::number::Format;
 
 fn rows(data: &[f64], columns: usize) -> Vec<Vec<Dyadic>> {
@@ -60,9 +62,28 @@ fn long_eliminations_are_given_up() {
 
 #[test]
 fn claims() {
-    let tensor = |shape: &[usize], data: &[f64]| {
-        let bytes = data.iter().flat_map(|x| x.to_le_bytes()).collect();
-        Numbers::Floats(crate::model::Tensor { shape: shape.to_vec(), format: Format::F64, bytes })
+    // As the queries' weights of a layer, with as many heads as there are matrices.
+    let check = |numbers: &Numbers, claimed: usize| {
+        let (shape, len) = match numbers {
+            Numbers::Floats(tensor) => (&tensor.shape, tensor.len()),
+            Numbers::Exact(shape, texts) => (shape, texts.len()),
+        };
+        let d = *shape.last().unwrap();
+        let zeros = || tensor(&[len], &vec![0.0; len]);
+        let attention = Attention {
+            hard: false,
+            heads: 1,
+            size: len / d,
+            mask: Mask::None,
+            w_q: numbers.clone(),
+            w_k: zeros(),
+            w_v: zeros(),
+            w_o: zeros(),
+        };
+        let mut model = bare(d);
+        model.layers.push(Layer { attention: Some(attention), feed_forward: None });
+        assert_eq!(super::check(&model, "layers.0.attention.w_x", claimed), None);
+        super::check(&model, "layers.0.attention.w_q", claimed)
     };
     let heads = tensor(&[2, 2, 2], &[1.0, 2.0, 2.0, 4.0, 1.0, 0.0, 0.0, 1.0]);
     assert_eq!((check(&heads, 1), check(&heads, 2)), (Some(false), Some(false)));
@@ -73,12 +94,9 @@ fn claims() {
     assert_eq!(check(&Numbers::Exact(vec![1, 1], vec!["1".into()]), 1), None);
     // Two megabytes of rank 1, and with another number in the last place.
     let n = 512;
-    let mut data: Vec<f64> = (0..n * n).map(|k| (1 + k / n) as f64 * (0.1 * (1 + k % n) as f64 + 1e-300)).collect();
     let outer =
         |i: usize, j: usize| ((i * 37 % 1009) as f64) * ((j * 53 % 1013) as f64 + 1.0) * 2_f64.powi(j as i32 - 256);
-    for k in 0..n * n {
-        data[k] = outer(k / n, k % n);
-    }
+    let mut data: Vec<f64> = (0..n * n).map(|k| outer(k / n, k % n)).collect();
     let start = std::time::Instant::now();
     assert_eq!(check(&tensor(&[n, n], &data), 1), Some(true));
     data[n * n - 1] *= 1.0 + f64::EPSILON;
