@@ -167,7 +167,7 @@ impl Check {
         loop {
             // The loosest box: too small to have bounds, or to matter.
             let ((loose, _), leaf) = self.leaves.last_key_value()?;
-            let tiny = leaf.view.is_none() && leaf.sides.iter().all(|side| thin(side));
+            let tiny = leaf.view.is_none() && leaf.sides.iter().all(thin);
             let done = tiny || self.looked > BOXES || loose.scaled(40) <= self.sum.1;
             if self.open == 0 && (done || self.looked >= next) {
                 next = self.looked + self.leaves.len() / 8 + 16;
