@@ -182,6 +182,13 @@ impl Big {
         (limbs.fold(0, |sum, limb| sum << 64 | i128::from(*limb)), cut)
     }
 
+    /// The quotient, rounded toward minus infinity, and the rest, which has the sign of the divisor; nothing for a divisor of zero.
+    pub fn divide(&self, by: &Self) -> Option<(Self, Self)> {
+        let quotient = self.quotient(by)?;
+        let rest = self.minus(&quotient.times(by));
+        Some((quotient, rest))
+    }
+
     /// x / y, rounded toward minus infinity; nothing for y = 0.
     ///
     /// Lemma: for sizes a and b, a's first bits over b's first bits and one are a part of a / b, and all but 2^-60 of it: what is left
@@ -276,7 +283,8 @@ pub(crate) mod tests {
             match a.quotient(&b) {
                 None => assert!(b.is_zero()),
                 Some(q) => {
-                    let r = a.minus(&q.times(&b));
+                    let (same, r) = a.divide(&b).unwrap();
+                    assert_eq!((&same, &a.minus(&q.times(&b))), (&q, &r));
                     assert!(
                         size(&r).minus(&size(&b)).sign() == Ordering::Less && (r.is_zero() || r.sign() == b.sign())
                     );

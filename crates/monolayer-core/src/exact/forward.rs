@@ -175,8 +175,11 @@ impl<'a> Exact<'a> {
     /// Number i minus number j: zero where they are equal.
     fn difference(&self, numbers: &Numbers, i: usize, j: usize, bits: usize) -> Real {
         match numbers {
-            Numbers::Exact(_, texts) if texts[i] == texts[j] => Real::ZERO,
-            _ => self.get(numbers, i, bits).minus(&self.get(numbers, j, bits), bits),
+            Numbers::Exact(..) => {
+                let all = &self.fractions[&from_ref(numbers).addr()];
+                all[i].minus(&all[j]).enclosure(bits)
+            }
+            Numbers::Floats(_) => self.get(numbers, i, bits).minus(&self.get(numbers, j, bits), bits),
         }
     }
 

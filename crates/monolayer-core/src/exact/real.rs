@@ -376,6 +376,16 @@ impl Rational {
         (!q.is_zero()).then(|| Self { p: if text.starts_with('-') { p.negated() } else { p }, q })
     }
 
+    /// Whether it is zero.
+    pub fn is_zero(&self) -> bool {
+        self.p.is_zero()
+    }
+
+    /// x - y.
+    pub fn minus(&self, other: &Self) -> Self {
+        Self { p: self.p.times(&other.q).minus(&other.p.times(&self.q)), q: self.q.times(&other.q) }
+    }
+
     /// An enclosure to a number of bits; a point where it is a dyadic number of that many.
     pub fn enclosure(&self, bits: usize) -> Real {
         let end = |way: Way| Scaled::new(self.p.clone(), 0).over(&Scaled::new(self.q.clone(), 0), bits, way);
