@@ -43,6 +43,8 @@ enum Entries {
     Canceling,
     /// Exponents differ by a few tens.
     Spread,
+    /// A few last bits from a power of two, and little more or less than half of such a bit.
+    Halfway,
 }
 
 pub struct Draw<'a> {
@@ -59,8 +61,8 @@ pub struct Draw<'a> {
 
 impl<'a> Draw<'a> {
     pub fn new(random: &'a mut Random, single: bool, scale: Scale) -> Self {
-        use Entries::{Canceling, Grid, Powers, Sparse, Spread, Uniform};
-        let entries = [Uniform, Uniform, Grid, Powers, Sparse, Canceling, Spread][random.below(7)];
+        use Entries::{Canceling, Grid, Halfway, Powers, Sparse, Spread, Uniform};
+        let entries = [Uniform, Uniform, Grid, Powers, Sparse, Canceling, Spread, Halfway][random.below(8)];
         let (low, high) = if single { (-149, 127) } else { (-1074, 1023) };
         Self { random, single, scale, entries, low, high, x: 0 }
     }
@@ -102,10 +104,21 @@ impl<'a> Draw<'a> {
                 (sign, exponent + self.between(-2, 2))
             }
             Entries::Sparse if self.random.once_in(2) => (0.0, 0),
+            Entries::Halfway => (self.halfway(), exponent),
             Entries::Spread => (self.random.signed(), exponent + self.between(-24, 4)),
             _ => (self.random.signed(), exponent),
         };
         scaled(x, exponent)
+    }
+
+    fn halfway(&mut self) -> f64 {
+        let bit = if self.single { 2_f64.powi(-24) } else { 2_f64.powi(-53) };
+        let sign = if self.random.once_in(4) { -1.0 } else { 1.0 };
+        sign * match self.random.below(4) {
+            0 => 0.0,
+            1 => 1.0 + bit * self.between(-4, 4) as f64,
+            _ => bit / 2.0 * (1.0 + [0.0, 1e-5, -1e-5, 1.0][self.random.below(4)]),
+        }
     }
 
     /// An exponent over the whole range, or near its ends.
