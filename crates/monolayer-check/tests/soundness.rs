@@ -3,6 +3,8 @@
 #[allow(dead_code)]
 #[path = "../examples/soundness/main.rs"]
 mod soundness;
+#[path = "../examples/soundness/trees.rs"]
+mod trees;
 
 use soundness::case::{Arithmetic, Claim};
 use soundness::cases::{self, Menu};
@@ -10,7 +12,7 @@ use soundness::float::Float;
 use soundness::graph::Graph;
 use soundness::random::Random;
 use soundness::sum::{self, Item};
-use soundness::{adapter, climb, exact, program, run, trees};
+use soundness::{adapter, climb, exact, program, run};
 
 #[test]
 fn whatever_is_said_is_so_and_clear_tokens_are_decided() {
@@ -31,7 +33,7 @@ fn terms(random: &mut Random, n: usize) -> Vec<(f32, f32)> {
         match kind {
             0 => ((random.below(7) as f32) - 3.0, (random.below(7) as f32) - 3.0),
             1 => (x, 2_f32.powi(random.below(40) as i32 - 20)),
-            2 => (if i % 2 == 0 { 1.5 } else { -1.5 }, 1.0 + (i / 2) as f32 + x * 1e-6),
+            2 => (if i.is_multiple_of(2) { 1.5 } else { -1.5 }, 1.0 + (i / 2) as f32 + x * 1e-6),
             3 => (x * 2_f32.powi(-70), 2_f32.powi(-75 + random.below(6) as i32)),
             _ => (x * 2_f32.powi(60), 2_f32.powi(66 + random.below(2) as i32)),
         }

@@ -334,6 +334,7 @@ fn mapping_sizes(root: &Path) {
 
 /// Behind more than one mask, order matters: what looks like one context is two.
 fn impossible(root: &Path) {
+    use Mask::{Causal, None};
     let stacked = |masks: &[Mask]| {
         let mut model = base(true, &[&[1.0], &[1.0], &[1.0]], 0);
         model.layers = masks.iter().map(|m| attention(idle(1, 1, *m))).collect();
@@ -344,7 +345,6 @@ fn impossible(root: &Path) {
     let put = |name: &str, verdict: &str, masks: &[Mask], data: &Data| {
         write(root, name, &[verdict], &stacked(masks), data, Claim::Labels, Arithmetic::Single);
     };
-    use Mask::{Causal, None};
     put("impossible-causal-twice", "refuted", &[Causal, Causal], &order);
     put("impossible-causal-then-none", "refuted", &[Causal, None], &order);
     // The middle word sees other words before it, then all.

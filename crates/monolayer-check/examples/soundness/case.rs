@@ -170,12 +170,6 @@ pub struct Data {
     pub wanted: Vec<Vec<Wanted>>,
 }
 
-impl Data {
-    pub fn tokens(&self) -> usize {
-        self.sequences.iter().map(Vec::len).sum()
-    }
-}
-
 /// What is asked of the checker.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Claim {

@@ -89,7 +89,7 @@ fn greedy(random: &mut Random, up: bool) -> u32 {
 pub fn steered(graph: &Graph, values: &[f64], target: &Target, random: &mut Random) -> Genes {
     let by = derivatives(graph, values, target);
     let gene = |by: f64, random: &mut Random| {
-        if by > 0.0 || by < 0.0 { greedy(random, by > 0.0) } else { random.bits() as u32 }
+        if by == 0.0 || by.is_nan() { random.bits() as u32 } else { greedy(random, by > 0.0) }
     };
     by.into_iter().map(|by| gene(by, random)).collect()
 }
@@ -119,7 +119,7 @@ pub fn climb<F: Float>(
                 1 => greedy(random, true),
                 2 => greedy(random, false),
                 // Another seed, the same way.
-                _ => (random.bits() as u32 & !(METHODS - 1)) | genes[at] % METHODS,
+                _ => (random.bits() as u32 & !(METHODS - 1)) | (genes[at] % METHODS),
             };
         }
         program::run(graph, &genes, &mut values);

@@ -18,6 +18,8 @@ pub struct Outcome {
     pub tally: Tally,
     /// What kind of fault, and the details; the first few of each kind.
     pub faults: Vec<(&'static str, String)>,
+    /// What the checker wrote.
+    pub report: String,
 }
 
 impl Outcome {
@@ -37,7 +39,8 @@ impl Outcome {
 pub fn compare(case: &Case, evaluations: usize, random: &mut Random, dir: &Path) -> Outcome {
     let graphs: Vec<Graph> = case.data.sequences.iter().map(|s| Graph::new(&case.model, s)).collect();
     let found = adapter::judge(case, &graphs, dir);
-    against(case, &graphs, &found, evaluations, random)
+    let outcome = against(case, &graphs, &found, evaluations, random);
+    Outcome { report: found.text, ..outcome }
 }
 
 /// The same for an answer that is given.
@@ -162,7 +165,7 @@ fn target(
     let place = random.below(wanted.len());
     let sign = if random.once_in(2) { 1.0 } else { -1.0 };
     match random.below(6) {
-        0 | 1 | 2 => match &wanted[place] {
+        0..=2 => match &wanted[place] {
             Wanted::Label(l) if !graph.scores.is_empty() => {
                 let scores = &graph.scores[place];
                 let own = (*l).min(scores.len() - 1);
@@ -297,10 +300,10 @@ fn real(case: &Case, graphs: &[Graph], found: &Found, outcome: &mut Outcome) {
                     near.collect::<Option<Vec<bool>>>().map(|all| all.into_iter().all(|x| x))
                 }
             });
-            let contradicted = match (found.tokens.get(t), truth) {
-                (Some(Judgment::Right), Some(false)) | (Some(Judgment::Wrong), Some(true)) => true,
-                _ => false,
-            };
+            let contradicted = matches!(
+                (found.tokens.get(t), truth),
+                (Some(Judgment::Right), Some(false)) | (Some(Judgment::Wrong), Some(true))
+            );
             if contradicted {
                 let kind = if truth == Some(true) { "refuted, right" } else { "verified, wrong" };
                 outcome

@@ -150,9 +150,9 @@ impl Builder<'_> {
             live.push(self.put(name(Stage::Live, layer, token, j), Operation::Relu(unit)));
         }
         let mut out = Vec::new();
-        for c in 0..d {
+        for (c, &skip) in x.iter().enumerate() {
             let mut terms = row(&part.w2[c * q..(c + 1) * q], &live);
-            terms.push(Term::Plain(Factor::Node(x[c])));
+            terms.push(Term::Plain(Factor::Node(skip)));
             terms.push(Term::Plain(Factor::Number(part.b2[c])));
             out.push(self.put(name(Stage::Fed, layer, token, c), Operation::Sum(terms)));
         }
@@ -183,8 +183,8 @@ impl Builder<'_> {
             let means: Vec<usize> =
                 (0..a.heads).flat_map(|head| self.head(a, (layer, token, head), &parts, &visible)).collect();
             let mut attended = Vec::new();
-            for c in 0..d {
-                let mut terms = vec![Term::Plain(Factor::Node(state[c]))];
+            for (c, &skip) in state.iter().enumerate() {
+                let mut terms = vec![Term::Plain(Factor::Node(skip))];
                 for (k, &mean) in means.iter().enumerate() {
                     let w = a.w_o[(k / a.size * d + c) * a.size + k % a.size];
                     terms.push(Term::Product(Factor::Number(w), Factor::Node(mean)));

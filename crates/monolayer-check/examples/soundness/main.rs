@@ -9,26 +9,25 @@
 //! `--kinds labels,outputs,mapping,rank,distance,compiled,gated,library` and `--scales ordinary,wild,mixed,balanced,saturated,edge`
 //! choose what is drawn; `--directory DIR DATA` looks at one directory instead; failing models are written to `--out DIR`.
 
-pub mod adapter;
-pub mod case;
-pub mod cases;
-pub mod climb;
-pub mod compare;
-pub mod compiled;
-pub mod draw;
-pub mod exact;
-pub mod files;
-pub mod float;
-pub mod functions;
-pub mod graph;
-pub mod program;
-pub mod random;
-pub mod read;
-pub mod run;
-pub mod sum;
-pub mod tally;
-pub mod trees;
-pub mod truth;
+pub(crate) mod adapter;
+pub(crate) mod case;
+pub(crate) mod cases;
+pub(crate) mod climb;
+pub(crate) mod compare;
+pub(crate) mod compiled;
+pub(crate) mod draw;
+pub(crate) mod exact;
+pub(crate) mod files;
+pub(crate) mod float;
+pub(crate) mod functions;
+pub(crate) mod graph;
+pub(crate) mod program;
+pub(crate) mod random;
+pub(crate) mod read;
+pub(crate) mod run;
+pub(crate) mod sum;
+pub(crate) mod tally;
+pub(crate) mod truth;
 
 use std::path::PathBuf;
 use std::time::Instant;

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use super::case::{Arithmetic, Case, Claim, Wanted};
 use super::cases::{self, Menu};
-use super::compare;
+use super::compare::{self, Outcome};
 use super::files;
 use super::random::Random;
 use super::read;
@@ -59,7 +59,7 @@ pub fn run(menu: &Menu, models: u64, evaluations: u64, seed: u64, out: &Path) ->
                 few |= *count <= WRITTEN;
             }
             if few {
-                report(&case, seed, i, &outcome.faults, out);
+                report(&case, (seed, i), &outcome, out);
             }
         }
         let mut map = by_kind.lock().expect("no panic elsewhere");
@@ -73,12 +73,12 @@ pub fn run(menu: &Menu, models: u64, evaluations: u64, seed: u64, out: &Path) ->
 }
 
 /// Writes a failing case, with what is wrong.
-fn report(case: &Case, seed: u64, i: u64, faults: &[(&'static str, String)], out: &Path) {
+fn report(case: &Case, (seed, i): (u64, u64), outcome: &Outcome, out: &Path) {
     let dir = out.join(format!("seed-{seed}-model-{i}"));
     println!("model {i} of seed {seed} ({}), see {}:", kind(case), dir.display());
-    let shown: Vec<String> = faults.iter().map(|(kind, what)| format!("{kind}: {what}")).collect();
+    let shown: Vec<String> = outcome.faults.iter().map(|(kind, what)| format!("{kind}: {what}")).collect();
     shown.iter().for_each(|fault| println!("  {fault}"));
-    let text = format!("{}\n{}\n", kind(case), shown.join("\n"));
+    let text = format!("{}\n{}\n\n{}", kind(case), shown.join("\n"), outcome.report);
     if files::write(case, &dir).and_then(|()| fs::write(dir.join("faults.txt"), text)).is_err() {
         println!("  (it could not be written)");
     }

@@ -115,13 +115,11 @@ fn chain<F: Float>(items: &[Item<F>], fuse: Fuse) -> F {
 }
 
 fn pairwise<F: Float>(items: &[Item<F>]) -> F {
-    match items {
-        [one] => one.value(),
-        _ => {
-            let (a, b) = items.split_at(items.len() / 2);
-            pairwise(a) + pairwise(b)
-        }
+    if let [one] = items {
+        return one.value();
     }
+    let (a, b) = items.split_at(items.len() / 2);
+    pairwise(a) + pairwise(b)
 }
 
 fn random_tree<F: Float>(items: &mut Vec<Item<F>>, stream: &mut Stream) -> F {

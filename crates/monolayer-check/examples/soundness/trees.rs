@@ -19,7 +19,7 @@ pub fn reached(terms: &[(f32, f32)], bias: Option<f32>) -> BTreeSet<u32> {
     let mut of: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); 1 << n];
     for set in 1..1_usize << n {
         let mut found = BTreeSet::new();
-        if set.count_ones() == 1 {
+        if set.is_power_of_two() {
             let i = set.trailing_zeros() as usize;
             found.insert(terms.get(i).map_or_else(|| bias.unwrap_or(0.0), |(w, x)| w * x).to_bits());
         }
