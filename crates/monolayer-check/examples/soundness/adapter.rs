@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use monolayer_core::Format;
 use monolayer_core::exact::real::Rational;
 use monolayer_core::model::Model;
 use monolayer_core::read::data::{Data, Kind};
@@ -14,7 +15,6 @@ use monolayer_core::rules::forward::{Block, score, skip};
 use monolayer_core::rules::judge::{Inputs, Judge, Verdict as Said};
 use monolayer_core::rules::prepare::Prepared;
 use monolayer_core::rules::sum::Arithmetic as Rules;
-use monolayer_core::Format;
 
 use super::case::{Arithmetic, Case, Claim};
 use super::draw::scaled;
@@ -111,13 +111,8 @@ fn arithmetic(case: &Case) -> Rules {
 /// Writes the case into a directory and asks.
 pub fn judge(case: &Case, graphs: &[Graph], dir: &Path) -> Found {
     files::write(case, dir).expect("a directory to write to");
-    let refused = |text: String| Found {
-        verdict: Verdict::Error,
-        claim: None,
-        tokens: vec![],
-        enclosures: vec![],
-        text,
-    };
+    let refused =
+        |text: String| Found { verdict: Verdict::Error, claim: None, tokens: vec![], enclosures: vec![], text };
     let limits = Limits::default();
     let (model, hashes) = match directory::open(dir, &limits) {
         Ok(found) => found,
@@ -139,7 +134,7 @@ pub fn judge(case: &Case, graphs: &[Graph], dir: &Path) -> Found {
         Rules::Real => None,
     };
     let tolerance = match &case.claim {
-        Claim::Outputs(tolerance) => Rational::parse(&format!("{tolerance:e}"), &mut 1_000_000),
+        Claim::Outputs(tolerance) => Rational::parse(&files::decimal(*tolerance), &mut 1_000_000),
         _ => None,
     };
     let kinds = [kind(&case.claim).to_owned()];
@@ -196,7 +191,8 @@ fn enclosures(case: &Case, model: &Model, data: &Data, graphs: &[Graph]) -> Vec<
     let (Ok(inputs), Some(prepared)) = (Inputs::new(model, data), Prepared::new(model, rules)) else { return vec![] };
     let judge = Judge::new(&prepared, &inputs);
     let one = |(s, graph): (usize, &Graph)| {
-        let mut walk = Walk { rules, judge: &judge, prepared: &prepared, model, graph, found: vec![None; graph.nodes.len()] };
+        let mut walk =
+            Walk { rules, judge: &judge, prepared: &prepared, model, graph, found: vec![None; graph.nodes.len()] };
         // A step that may overflow ends the walk.
         let _ = walk.sequence(s);
         walk.found
