@@ -1,393 +1,282 @@
-//! The checker's one verb: read the files, decide every token, check every claim.
+//! The checker's one verb: read the files, ask the core, tell what it found.
 
 use std::path::Path;
-use std::time::Instant;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
-use crate::certificate::{self, Certificate, Claim as Claimed};
-use crate::context;
-use crate::dataset::{self, Dataset, Format, Labels};
-use crate::decide::Decision;
-use crate::distance;
+use monolayer_core::exact::real::Rational;
+use monolayer_core::model::Model;
+use monolayer_core::read::certificate::{self, Certificate, Claim as Claimed};
+use monolayer_core::read::{self, at, directory};
+use monolayer_core::rules::claims::{Found, Request, check as judge};
+use monolayer_core::rules::judge::{Judged, Verdict as Judgement};
+
 use crate::error::{Error, Result};
-use crate::labels::{COMFORTABLE, Outcome, Pass};
-use crate::mapping;
-use crate::model::{self, Hashes, Model, Stored};
-use crate::numbers::Numbers;
-use crate::rank;
+use crate::options::{Options, Precision};
 use crate::report::{Claim, Finding, Report, Verdict};
-use crate::rounding::Precision;
-
-/// How to check.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Options {
-    /// The arithmetic; by default the model's own.
-    pub precision: Option<Precision>,
-    /// Impossible tokens count like all others.
-    pub strict: bool,
-    /// Stop at the first refutation.
-    pub first: bool,
-    /// The kind of the dataset file; by default by its ending.
-    pub format: Option<Format>,
-    /// How near vector outputs must be, in every coordinate; by default what the certificate claims.
-    pub tolerance: Option<f64>,
-    /// Leave the certificate aside and check the model alone.
-    pub ignore_certificate: bool,
-    /// Bits up to which real arithmetic escalates.
-    pub bits: usize,
-    /// How many findings of each kind to write out.
-    pub findings: usize,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            precision: None,
-            strict: false,
-            first: false,
-            format: None,
-            tolerance: None,
-            ignore_certificate: false,
-            bits: 8192,
-            findings: 20,
-        }
-    }
-}
-
-/// The error of exp that every verdict covers, in units in the last place.
-pub const EXP_ULP: f64 = 4.0;
+use crate::source::{self, Source};
+use crate::tokens::{label_name, middle, radius, ratio, unfit};
 
 /// Checks a model directory, against a dataset if there is one. Files that cannot be read give the verdict "error".
 pub fn verify(dir: &Path, data: Option<&str>, options: &Options) -> Report {
     let start = Instant::now();
-    let mut report = match check(dir, data, options) {
-        Ok(report) => report,
-        Err(error) => {
-            let shown = format!("{}; {}", error.what, error.help);
-            Report { verdict: Verdict::Error, error: Some((shown, error.place)), ..Report::new() }
-        }
-    };
+    let mut report = check(dir, data, options).unwrap_or_else(|error| {
+        let shown = format!("{}; {}", error.what, error.help);
+        Report { verdict: Verdict::Error, error: Some((shown, error.place)), ..Report::new() }
+    });
     report.seconds = start.elapsed().as_secs_f64();
     report
 }
 
 fn check(dir: &Path, data: Option<&str>, options: &Options) -> Result<Report> {
-    match model::read(dir)? {
-        (Stored::Floats(model), hashes) => check_model(&model, &hashes, dir, data, options),
-        (Stored::Exact(model), hashes) => check_model(&model, &hashes, dir, data, options),
-    }
-}
-
-fn check_model<T: Numbers>(
-    model: &Model<T>,
-    hashes: &Hashes,
-    dir: &Path,
-    data: Option<&str>,
-    options: &Options,
-) -> Result<Report> {
-    let certificate = if options.ignore_certificate { None } else { certificate::open(dir)? };
-    let dataset = data.map(|name| dataset::open(name, options.format)).transpose()?;
-    let precision = options.precision.unwrap_or(T::own(model));
-    let mut report = Report::new();
-    let claimed = certificate.as_ref().map_or(&[][..], |c| &c.claims);
-    let mut check =
-        Check { claimed, model, dataset: dataset.as_ref(), options, exp_ulp: EXP_ULP, skip: vec![], passes: vec![] };
-    if let Some(certificate) = &certificate {
-        check.exp_ulp = certificate.exp_ulp.unwrap_or(EXP_ULP).max(EXP_ULP);
-    }
-    if let Some(dataset) = &dataset {
-        report.warnings.clone_from(&dataset.warnings);
-        report.tokens = dataset.tokens();
-        report.sequences = dataset.sequences();
-        let contexts = context::contexts(dataset, model.positions.is_some(), model.causal());
-        let impossible = context::impossible(&contexts, &dataset.labels);
-        report.impossible = impossible.iter().filter(|x| **x).count();
-        check.skip = if options.strict { vec![false; impossible.len()] } else { impossible.clone() };
-        let tolerance = options.tolerance.or_else(|| claimed_tolerance(certificate.as_ref(), precision));
-        if mapping_only(certificate.as_ref(), dataset, model, tolerance) {
-            report
-                .warnings
-                .push("the model gives no labels of the dataset: only claims about contexts are checked".into());
-        } else {
-            report.precision = precision.name().into();
-            let at = check.pass(precision, tolerance)?;
-            fill(&mut report, dataset, model, &check.passes[at].2, &impossible, options);
-        }
-    } else if certificate.is_none() {
+    let (model, hashes) = directory::open(dir, &options.limits)?;
+    let content = if options.ignore_certificate { None } else { certificate_file(dir, options)? };
+    let parsed = content.as_deref().map(|bytes| certificate::parse(bytes, &options.limits)).transpose();
+    let certificate = at(dir.join(CERTIFICATE).display(), parsed)?;
+    let source = data.map(|name| source::open(name, options.format, &options.limits)).transpose()?;
+    if source.is_none() && certificate.is_none() {
         let help = "give a dataset, or a directory with a certificate.json";
         return Err(Error::new(dir.display().to_string(), "no dataset and no certificate: nothing to verify", help));
     }
-    let stopped = options.first && report.verdict == Verdict::Refuted;
-    if let Some(certificate) = certificate.as_ref().filter(|_| !stopped) {
-        report.claims = check.claims(certificate, hashes, &report)?;
-        report.verdict = report.claims.iter().fold(report.verdict, |verdict, claim| verdict.and(claim.verdict));
+    let tolerance = options.tolerance.map(tolerance).transpose()?;
+    let present: Vec<String> = certificate.iter().flat_map(|c| &c.claims).map(|c| kind(c).to_owned()).collect();
+    let contexts_only = options.claims.is_none()
+        && source.as_ref().is_some_and(|source| {
+            let mapping = present.iter().any(|kind| kind == MAPPING);
+            mapping && gives_no_labels(&model, source, tolerance.is_some() || present.iter().any(|k| k == "outputs"))
+        });
+    let kinds = if contexts_only { Some(&present) } else { options.claims.as_ref() };
+    let missing = missing(dir, options.claims.as_deref(), &present, certificate.is_some())?;
+    let progress = Progress::new(options);
+    let request = Request {
+        model: &model,
+        hashes: &hashes,
+        certificate: certificate.as_ref(),
+        data: source.as_ref().map(|source| &source.data),
+        arithmetic: options.precision.map(Precision::arithmetic),
+        tolerance,
+        strict: options.strict,
+        kinds: kinds.map(Vec::as_slice),
+        bits: options.bits,
+        threads: options.threads,
+        tick: &|tokens, total| progress.add(tokens, total),
+    };
+    let fault = |what| source.as_ref().map_or(Error::new(dir.display().to_string(), "", ""), |s| unfit(s, what));
+    let found = judge(&request).map_err(fault)?;
+    if let (Some(source), None, None) = (&source, &found.pass, kinds) {
+        // The tokens were asked about, and the model cannot be run on them.
+        return Err(unfit(source, found.not_checked.first().cloned().unwrap_or_default()));
+    }
+    let mut report = Filled { options, model: &model, source: source.as_ref(), found: &found }.report();
+    report.other_data = other_data(certificate.as_ref(), source.as_ref());
+    if contexts_only {
+        report.warnings.push("the model gives no labels of the dataset: only claims are checked".into());
+    }
+    if !missing.is_empty() {
+        report.not_checked.extend(missing);
+        report.verdict = report.verdict.and(Verdict::Unknown);
     }
     Ok(report)
 }
 
+const CERTIFICATE: &str = "certificate.json";
+
+/// A claim about what attention tells apart, which needs data but no labels.
+const MAPPING: &str = "contextual-mapping";
+
+/// The kinds of claims that a certificate may have.
+const KINDS: [&str; 5] = ["labels", "outputs", MAPPING, "distance", "rank"];
+
+/// The bytes of a model's certificate, if it has one. A link to nothing is there, and an error.
+fn certificate_file(dir: &Path, options: &Options) -> Result<Option<Vec<u8>>> {
+    let file = dir.join(CERTIFICATE);
+    let there = file.symlink_metadata().is_ok();
+    Ok(there.then(|| read::file(&file, "json", options.limits.json)).transpose()?)
+}
+
+fn kind<'a>(claim: &'a Claimed) -> &'a str {
+    match claim {
+        Claimed::Labels(..) => "labels",
+        Claimed::Outputs(..) => "outputs",
+        Claimed::ContextualMapping(..) => MAPPING,
+        Claimed::Distance { .. } => "distance",
+        Claimed::Rank(..) => "rank",
+        Claimed::Other(kind) => kind,
+    }
+}
+
+/// A tolerance as the decimal that it was written as.
+fn tolerance(x: f64) -> Result<Rational> {
+    let fault = || Error::new("--tolerance", format!("{x} is not a number that can be used"), "give a decimal number");
+    Rational::parse(&format!("{x:e}"), &mut 1_000_000).filter(|_| x >= 0.0).ok_or_else(fault)
+}
+
+/// What was asked for and is not in the certificate. A kind that does not exist is an error.
+fn missing(dir: &Path, asked: Option<&[String]>, present: &[String], certified: bool) -> Result<Vec<String>> {
+    let Some(asked) = asked else { return Ok(vec![]) };
+    let known = |kind: &&String| KINDS.contains(&kind.as_str()) || present.contains(kind);
+    if let Some(unknown) = asked.iter().find(|kind| !known(kind)) {
+        let help = format!("they are {}", KINDS.join(", "));
+        return Err(Error::new("--claims", format!("there are no claims of kind {unknown:?}"), help));
+    }
+    if !certified {
+        let what = "claims are asked for, and no certificate is read";
+        return Err(Error::new(dir.display().to_string(), what, "leave --claims out"));
+    }
+    let absent = asked.iter().filter(|kind| !present.contains(kind));
+    Ok(absent.map(|kind| format!("{kind}: the certificate has no such claim")).collect())
+}
+
 /// Whether a dataset is there only for claims about contexts: it has no labels, or the model is attention that gives none.
-fn mapping_only<T>(
-    certificate: Option<&Certificate>,
-    dataset: &Dataset,
-    model: &Model<T>,
-    tolerance: Option<f64>,
-) -> bool {
-    let mapping = |claim: &Claimed| matches!(claim, Claimed::ContextualMapping { .. });
-    let unanswered = match dataset.labels {
-        Labels::None => true,
-        Labels::Classes(..) => model.head.is_none(),
-        Labels::Vectors(..) => model.head.is_none() && tolerance.is_none(),
-    };
-    unanswered && certificate.is_some_and(|c| c.claims.iter().any(mapping))
+fn gives_no_labels(model: &Model, source: &Source, tolerance: bool) -> bool {
+    match (&source.data.labels, source.data.label_values.d) {
+        (None, _) => true,
+        (Some(_), 0) => model.head.as_ref().is_none_or(|head| head.labels.is_none()),
+        (Some(_), _) => model.head.is_none() && !tolerance,
+    }
 }
 
-fn claimed_tolerance(certificate: Option<&Certificate>, precision: Precision) -> Option<f64> {
-    certificate?.claims.iter().find_map(|claim| match claim {
-        Claimed::Outputs { arithmetic, tolerance } if *arithmetic == precision => Some(*tolerance),
-        _ => None,
-    })
+fn other_data(certificate: Option<&Certificate>, source: Option<&Source>) -> bool {
+    let pair = certificate.and_then(|c| c.data.as_deref()).zip(source.map(|source| source.data.hash.as_str()));
+    pair.is_some_and(|(claimed, own)| claimed != own)
 }
 
-/// Writes the outcome of a pass into the report.
-fn fill<T>(
-    report: &mut Report,
-    dataset: &Dataset,
-    model: &Model<T>,
-    outcome: &Outcome,
-    impossible: &[bool],
-    options: &Options,
-) {
-    let labels = model.head.as_ref().map(|head| head.labels.as_slice());
-    for (t, decision) in outcome.decisions.iter().enumerate() {
-        let counts = options.strict || !impossible[t];
-        let what = match decision {
-            None => {
-                report.unchecked += usize::from(counts);
-                continue;
-            }
-            Some(Decision::Right(_)) => "holds".to_owned(),
-            Some(Decision::Wrong(failure)) => failure.shown(labels, &wanted(dataset, t)),
-            Some(Decision::Open(margin, _)) if margin.is_nan() => {
-                format!("not decided with {} bits: more may decide it", options.bits)
-            }
-            Some(Decision::Open(margin, error)) => {
-                format!("margin {margin:.6e}, error bound {error:.6e}: {}", advice(report, *margin, *error))
-            }
+/// Tells of the progress, a few times a second.
+struct Progress<'a, 'b> {
+    options: &'a Options<'b>,
+    done: AtomicUsize,
+    last: Mutex<Instant>,
+}
+
+impl<'a, 'b> Progress<'a, 'b> {
+    const EVERY: Duration = Duration::from_millis(200);
+
+    fn new(options: &'a Options<'b>) -> Self {
+        Self { options, done: AtomicUsize::new(0), last: Mutex::new(Instant::now()) }
+    }
+
+    fn add(&self, tokens: usize, total: usize) {
+        let Some(tell) = self.options.on_progress else { return };
+        let done = self.done.fetch_add(tokens, Ordering::Relaxed) + tokens;
+        let Ok(mut last) = self.last.try_lock() else { return };
+        // A claim in another arithmetic goes through the tokens again.
+        if done > 0 && (last.elapsed() >= Self::EVERY || done % total.max(1) == 0) {
+            *last = Instant::now();
+            tell((done - 1) % total.max(1) + 1, total);
+        }
+    }
+}
+
+/// What was found, on its way into a report.
+struct Filled<'a> {
+    options: &'a Options<'a>,
+    model: &'a Model,
+    source: Option<&'a Source>,
+    found: &'a Found,
+}
+
+impl Filled<'_> {
+    fn report(&self) -> Report {
+        let mut report = Report {
+            verdict: verdict(self.found.verdict),
+            impossible: self.found.impossible.iter().filter(|x| **x).count(),
+            claims: self.found.claims.iter().map(Claim::new).collect(),
+            not_checked: self.found.not_checked.clone(),
+            ..Report::new()
         };
-        let (list, count) = match decision {
-            _ if !counts => (&mut report.impossible_tokens, None),
-            Some(Decision::Wrong(_)) => (&mut report.counterexamples, Some(&mut report.refuted)),
-            Some(Decision::Open(..)) => (&mut report.open, Some(&mut report.unknown)),
-            _ => {
+        if let Some(source) = self.source {
+            report.warnings.clone_from(&source.warnings);
+            (report.tokens, report.sequences, report.free) = (source.tokens(), source.sequences(), source.free());
+        }
+        if let (Some(source), Some(pass)) = (self.source, &self.found.pass) {
+            report.precision = Precision::of_arithmetic(pass.arithmetic).name().into();
+            for (t, judged) in pass.tokens.iter().enumerate() {
+                self.token(&mut report, source, t, judged);
+            }
+        }
+        report
+    }
+
+    /// Counts a token, and writes it out unless it holds.
+    fn token(&self, report: &mut Report, source: &Source, t: usize, judged: &Judged) {
+        let counts = self.options.strict || !self.found.impossible[t];
+        let list = match judged.verdict {
+            Judgement::Free => return,
+            _ if !counts => &mut report.impossible_tokens,
+            Judgement::Right => {
                 report.verified += 1;
-                continue;
+                let smallest = report.smallest_margin_ratio.unwrap_or(f64::INFINITY);
+                report.smallest_margin_ratio =
+                    Some(ratio(judged).unwrap_or(smallest).min(smallest)).filter(|x| x.is_finite());
+                return;
+            }
+            Judgement::Wrong => {
+                report.refuted += 1;
+                &mut report.counterexamples
+            }
+            Judgement::Unknown => {
+                report.unknown += 1;
+                &mut report.open
             }
         };
-        if let Some(count) = count {
-            *count += 1;
-        }
-        if list.len() < options.findings {
-            let (position, place, text) = (dataset.locate(t), dataset.place(t), dataset.shown(t));
-            list.push(Finding { token: t, position, place, text, what });
-        }
-    }
-    report.smallest_margin_ratio = Some(outcome.smallest_ratio).filter(|ratio| ratio.is_finite());
-    report.verdict = match (report.refuted, report.unknown + report.unchecked) {
-        (0, 0) => Verdict::Verified,
-        (0, _) => Verdict::Unknown,
-        _ => Verdict::Refuted,
-    };
-}
-
-/// What precision would decide an open token.
-fn advice(report: &Report, margin: f64, error: f64) -> &'static str {
-    match report.precision.as_str() {
-        "real" => "more bits may decide it",
-        _ if error.is_infinite() => "a sum may overflow; real arithmetic may decide it",
-        _ if margin == 0.0 => "a tie to the last bit; real arithmetic may decide it",
-        "f32" => "f64 or real arithmetic may decide it",
-        _ => "real arithmetic may decide it",
-    }
-}
-
-fn wanted(dataset: &Dataset, t: usize) -> String {
-    match &dataset.labels {
-        Labels::Classes(ids, names) => names[ids[t] as usize].clone(),
-        _ => String::new(),
-    }
-}
-
-struct Check<'a, T> {
-    claimed: &'a [Claimed],
-    model: &'a Model<T>,
-    dataset: Option<&'a Dataset>,
-    options: &'a Options,
-    exp_ulp: f64,
-    /// Tokens that do not count.
-    skip: Vec<bool>,
-    /// Passes already made: arithmetic, tolerance, outcome.
-    passes: Vec<(Precision, Option<f64>, Outcome)>,
-}
-
-impl<T: Numbers> Check<'_, T> {
-    /// The index of the pass in this arithmetic, which is made if it was not.
-    fn pass(&mut self, precision: Precision, tolerance: Option<f64>) -> Result<usize> {
-        if let Some(at) = self.passes.iter().position(|(p, t, _)| *p == precision && *t == tolerance) {
-            return Ok(at);
-        }
-        let dataset = self.dataset.expect("a pass has data");
-        let (first, bits, exp_ulp) = (self.options.first, self.options.bits, self.exp_ulp);
-        let comfortable = self.claimed_margin(precision).max(COMFORTABLE);
-        let pass = Pass {
-            model: self.model,
-            dataset,
-            precision,
-            exp_ulp,
-            tolerance,
-            skip: &self.skip,
-            first,
-            bits,
-            comfortable,
-        };
-        self.passes.push((precision, tolerance, T::pass(&pass)?));
-        Ok(self.passes.len() - 1)
-    }
-
-    /// The margin ratio that the certificate claims in an arithmetic: tokens with less are looked at carefully.
-    fn claimed_margin(&self, precision: Precision) -> f64 {
-        let ratio = |claim: &Claimed| match claim {
-            Claimed::Labels { arithmetic, smallest_margin_ratio, .. } if *arithmetic == precision => {
-                *smallest_margin_ratio
-            }
-            _ => None,
-        };
-        self.claimed.iter().filter_map(ratio).fold(0.0, f64::max)
-    }
-
-    fn claims(&mut self, certificate: &Certificate, hashes: &Hashes, report: &Report) -> Result<Vec<Claim>> {
-        let mut claims = vec![identity(certificate, hashes)];
-        if let Some(dataset) = self.dataset {
-            claims.push(same_data(certificate, dataset, report.impossible));
-        }
-        for claim in &certificate.claims {
-            if self.dataset.is_none()
-                && !matches!(claim, Claimed::Rank { .. } | Claimed::Distance(_) | Claimed::Other { .. })
-            {
-                continue;
-            }
-            claims.push(self.claim(claim)?);
-        }
-        Ok(claims)
-    }
-
-    fn claim(&mut self, claim: &Claimed) -> Result<Claim> {
-        let done = |kind: &str, (verdict, why)| Ok(Claim { kind: kind.into(), verdict, why, bound: None });
-        match claim {
-            Claimed::Labels { arithmetic, .. } | Claimed::Outputs { arithmetic, .. }
-                if T::floats(self.model).is_none() && *arithmetic != Precision::Real =>
-            {
-                let why = format!("exact numbers are not run in {}", arithmetic.name());
-                done(
-                    if matches!(claim, Claimed::Labels { .. }) { "labels" } else { "outputs" },
-                    (Verdict::Unknown, why),
-                )
-            }
-            Claimed::Labels { arithmetic, right, smallest_margin_ratio } => {
-                let at = self.pass(*arithmetic, self.tolerance())?;
-                let found = self.count_right(at, *right);
-                let margin = margin_holds(*smallest_margin_ratio, self.passes[at].2.smallest_ratio);
-                done("labels", (found.0.and(margin.0), format!("{}{}", found.1, margin.1)))
-            }
-            Claimed::Outputs { arithmetic, tolerance } => {
-                let at = self.pass(*arithmetic, Some(*tolerance))?;
-                let all = self.skip.iter().filter(|skip| !**skip).count();
-                done("outputs", self.count_right(at, all))
-            }
-            Claimed::Rank { tensor, rank } => {
-                done("rank", T::floats(self.model).map_or_else(only_floats, |model| rank::check(model, tensor, *rank)))
-            }
-            Claimed::ContextualMapping { layer, log2_r, log2_delta } => {
-                let dataset = self.dataset.expect("claims about data are checked with data");
-                let found = T::floats(self.model).map_or_else(
-                    || Ok(only_floats()),
-                    |model| mapping::check(model, dataset, *layer, (*log2_r, *log2_delta), self.options.bits),
-                );
-                done("contextual-mapping", found?)
-            }
-            Claimed::Distance(claim) => {
-                let Some(model) = T::floats(self.model) else { return done("distance", only_floats()) };
-                let distance::Found { verdict, why, bound } = distance::check(model, claim, self.exp_ulp);
-                Ok(Claim { kind: "distance".into(), verdict, why, bound })
-            }
-            Claimed::Other { kind, why } => done(kind, (Verdict::Unknown, why.clone())),
+        if list.len() < self.options.findings {
+            let what = self.what(source, t, judged, !counts);
+            let (position, place, text) = (source.locate(t), source.place(t), source.shown(t));
+            let given = judged.given.and_then(|label| label_name(self.model, label)).map(str::to_owned);
+            list.push(Finding { token: t, position, place, text, what, given });
         }
     }
 
-    fn tolerance(&self) -> Option<f64> {
-        self.passes.first().and_then(|(_, tolerance, _)| *tolerance)
-    }
-
-    /// Whether at least `claimed` tokens hold in a pass (impossible ones that happen to hold included).
-    fn count_right(&self, at: usize, claimed: usize) -> (Verdict, String) {
-        let (precision, _, outcome) = &self.passes[at];
-        let count = |test: fn(&Decision) -> bool| outcome.decisions.iter().flatten().filter(|d| test(d)).count();
-        let right = count(|d| matches!(d, Decision::Right(_)));
-        let wrong = count(|d| matches!(d, Decision::Wrong(_)));
-        let verdict = if right >= claimed {
-            Verdict::Verified
-        } else if outcome.decisions.len() - wrong < claimed {
-            Verdict::Refuted
-        } else {
-            Verdict::Unknown
-        };
-        (verdict, format!("claims {claimed} tokens in {}, {right} are verified and {wrong} refuted", precision.name()))
-    }
-}
-
-/// What is said of claims that are not checked of exact numbers.
-fn only_floats() -> (Verdict, String) {
-    (Verdict::Unknown, "this checker decides such claims for f32 and f64 models only".into())
-}
-
-/// A claimed margin is only as good as the one found; a larger one may be true of a sharper bound, so it is not refuted.
-fn margin_holds(claimed: Option<f64>, found: f64) -> (Verdict, String) {
-    match claimed {
-        Some(claimed) if claimed > found * (1.0 + 1e-6) => {
-            (Verdict::Unknown, format!("; claims a smallest margin ratio of {claimed}, but {found:.6} was found"))
+    /// What is to be said of a token.
+    fn what(&self, source: &Source, t: usize, judged: &Judged, impossible: bool) -> String {
+        let wanted = source.label(t).unwrap_or_default();
+        let margin = judged.margin.map_or(String::new(), |margin| {
+            format!(" (margin {:.6e}, error bound {:.6e})", middle(margin), radius(margin))
+        });
+        if source.data.label_values.d > 0 {
+            let (at, off) = (judged.rival + 1, "within the tolerance");
+            return match judged.verdict {
+                Judgement::Wrong => format!("coordinate {at} is not {off} of its target{margin}"),
+                Judgement::Right => format!("every coordinate is {off} of its target"),
+                _ => format!("coordinate {at} may not be {off}{margin}: {}", self.advice(judged)),
+            };
         }
-        _ => (Verdict::Verified, String::new()),
+        let names = self.model.head.as_ref().and_then(|head| head.labels.as_ref());
+        let given = judged.given.or((judged.verdict == Judgement::Wrong).then_some(judged.rival));
+        let given = given.and_then(|label| label_name(self.model, label)).unwrap_or("(not known)");
+        let unknown_label = names.is_some_and(|names| !names.contains(&wanted));
+        match judged.verdict {
+            _ if unknown_label => format!("wanted {wanted:?}, which is no label of the model; it gives {given:?}"),
+            Judgement::Right => format!("the model gives {wanted:?}, as the data asks here"),
+            Judgement::Wrong if judged.given.is_none() => {
+                format!("wanted {wanted:?}, but {given:?} scores higher{margin}")
+            }
+            Judgement::Wrong => format!("wanted {wanted:?}, the model gives {given:?}{margin}"),
+            _ if impossible => format!("wanted {wanted:?}, the model seems to give {given:?}{margin}"),
+            _ => format!("wanted {wanted:?}{margin}: {}", self.advice(judged)),
+        }
+    }
+
+    /// What may decide an open token.
+    fn advice(&self, judged: &Judged) -> String {
+        let arithmetic = self.found.pass.as_ref().map(|pass| Precision::of_arithmetic(pass.arithmetic));
+        let wider = if arithmetic == Some(Precision::F32) { "f64 or real arithmetic" } else { "real arithmetic" };
+        if arithmetic == Some(Precision::Real) {
+            return format!("not decided with {} bits; more may decide it", self.options.bits);
+        }
+        match judged.margin {
+            None => format!("a sum may overflow in some program; {wider} may decide it"),
+            Some(margin) if margin.m == 0 => format!("a tie to the last bit; {wider} may decide it"),
+            Some(_) => format!("{wider} may decide it"),
+        }
     }
 }
 
-/// The certificate speaks of these very files.
-fn identity(certificate: &Certificate, hashes: &Hashes) -> Claim {
-    let found = [Some(&hashes.config), Some(&hashes.tensors), hashes.vocabulary.as_ref()];
-    let names = ["config.json", hashes.numbers_file, "vocabulary.json"];
-    let other: Vec<&str> = names
-        .into_iter()
-        .zip(found)
-        .zip(&certificate.model)
-        .filter(|((_, f), c)| *f != c.as_ref())
-        .map(|((n, _), _)| n)
-        .collect();
-    let (verdict, why) = if other.is_empty() {
-        (Verdict::Verified, "the certificate's hashes are those of the model's files".to_owned())
-    } else {
-        (Verdict::Refuted, format!("the certificate was made for another {}", other.join(", ")))
-    };
-    Claim { kind: "model".into(), verdict, why, bound: None }
-}
-
-/// The certificate speaks of this very dataset.
-fn same_data(certificate: &Certificate, dataset: &Dataset, impossible: usize) -> Claim {
-    let found = [dataset.tokens(), dataset.sequences(), impossible];
-    let names = ["tokens", "sequences", "impossible tokens"];
-    let (verdict, why) = if certificate.data.as_deref() != Some(dataset.hash.as_str()) {
-        (Verdict::Refuted, "the certificate was made for another dataset (its hash differs)".to_owned())
-    } else if let Some(i) = (0..3).find(|&i| certificate.counts[i].is_some_and(|claimed| claimed != found[i])) {
-        let claimed = certificate.counts[i].unwrap_or(0);
-        (Verdict::Refuted, format!("it claims {claimed} {}, the dataset has {}", names[i], found[i]))
-    } else {
-        (Verdict::Verified, "the certificate's hash and counts are those of the dataset".to_owned())
-    };
-    Claim { kind: "data".into(), verdict, why, bound: None }
+pub(crate) fn verdict(judgement: Judgement) -> Verdict {
+    match judgement {
+        Judgement::Right => Verdict::Verified,
+        Judgement::Wrong => Verdict::Refuted,
+        Judgement::Unknown | Judgement::Free => Verdict::Unknown,
+    }
 }

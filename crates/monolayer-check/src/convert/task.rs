@@ -1,18 +1,18 @@
 //! Synthetic tasks, `task:NAME:alphabet=K,length=L` or `length=A..B`: all sequences over K letters, shorter ones first, then in
 //! the order of a dictionary.
 
-use super::{Alphabet, Dataset, Labels, Names};
-use crate::error::{Error, Result};
-use crate::read::bytes;
+use monolayer_core::read::{Limits, Result, json};
 
-/// No task has more tokens.
-const MOST_TOKENS: u64 = 50_000_000;
+use super::{Text, within};
 
-pub(super) fn open(text: &str) -> Result<Dataset> {
+/// The name of a task in its shortest form, and the canonical form of its data.
+pub fn canonical(text: &str, limits: &Limits) -> Result<(String, String)> {
     let help =
-        "write task:NAME:alphabet=K,length=L or length=A..B with a task that exists, of at most 50 million tokens";
-    let task = parse(text).ok_or_else(|| Error::new(text, "this is not a synthetic task", help))?;
-    Ok(task.dataset())
+        "this is not a synthetic task: write task:NAME:alphabet=K,length=L or length=A..B with a task that exists";
+    let task = parse(text).ok_or(help)?;
+    within(task.longest.into(), "tokens in a sequence", "length", limits.length)?;
+    within(task.tokens(), "tokens", "tokens", limits.tokens)?;
+    Ok((task.shown(), task.text(limits)?))
 }
 
 struct Task<'a> {
@@ -44,36 +44,40 @@ fn parse(text: &str) -> Option<Task<'_>> {
     if !sound || (name == "dyck" && letters % 2 == 1) {
         return None;
     }
-    let mut tokens = 0_u64;
-    for length in shortest..=longest {
-        tokens = tokens.checked_add(letters.checked_pow(length)?.checked_mul(length.into())?)?;
-        if tokens > MOST_TOKENS {
-            return None;
-        }
-    }
     Some(Task { name, letters, shortest, longest })
 }
 
 impl Task<'_> {
-    fn dataset(&self) -> Dataset {
+    fn shown(&self) -> String {
         let length = if self.shortest == self.longest { String::new() } else { format!("..{}", self.longest) };
-        let name = format!("task:{}:alphabet={},length={}{length}", self.name, self.letters, self.shortest);
-        let mut dataset = Dataset::empty(&name, Alphabet::Words(vec![]), Labels::None);
-        dataset.hash = bytes::hash(name.as_bytes());
-        let (mut words, mut labels, mut classes) = (Names::default(), Names::default(), Vec::new());
+        format!("task:{}:alphabet={},length={}{length}", self.name, self.letters, self.shortest)
+    }
+
+    /// How many tokens there are in all sequences; as good as infinite where that overflows.
+    fn tokens(&self) -> u128 {
+        let mut tokens = 0_u128;
+        for length in self.shortest..=self.longest {
+            let own = u128::from(self.letters).checked_pow(length).and_then(|n| n.checked_mul(length.into()));
+            tokens = tokens.saturating_add(own.unwrap_or(u128::MAX));
+        }
+        tokens
+    }
+
+    fn text(&self, limits: &Limits) -> Result<String> {
+        let mut text = Text::new(limits);
         for length in self.shortest..=self.longest {
             for number in 0..self.letters.pow(length) {
                 // The digits of the number, most significant first, are the letters.
                 let letters: Vec<u64> =
                     (0..length).rev().map(|k| number / self.letters.pow(k) % self.letters).collect();
-                dataset.ids.extend(letters.iter().map(|&letter| words.id(&self.letter(letter))));
-                classes.extend((0..letters.len()).map(|at| labels.id(&self.label(&letters, at))));
-                dataset.offsets.push(dataset.ids.len());
+                text.text.push_str("{\"tokens\":");
+                text.list(letters.len(), |i, out| json::quote(&self.letter(letters[i]), out));
+                text.text.push_str(",\"labels\":");
+                text.list(letters.len(), |i, out| json::quote(&self.label(&letters, i), out));
+                text.end()?;
             }
         }
-        dataset.alphabet = Alphabet::Words(words.names);
-        dataset.labels = Labels::Classes(classes, labels.names);
-        dataset
+        Ok(text.text)
     }
 
     fn letter(&self, x: u64) -> String {
