@@ -285,18 +285,21 @@ impl Report {
         let place =
             if self.precision.is_empty() { String::new() } else { format!(" in {} arithmetic", self.precision) };
         let refuted = self.claims.iter().find(|claim| claim.verdict == Verdict::Refuted);
+        let open = self.claims.iter().find(|claim| claim.verdict == Verdict::Unknown);
         match (self.verdict, refuted) {
             (Verdict::Refuted, _) if self.refuted > 0 => {
                 let (all, right) = (self.refuted + self.verified + self.unknown, self.verified);
                 format!("{verdict}{place}: {} of {all} tokens are wrong, {right} are right and proved", self.refuted)
             }
-            (Verdict::Refuted, Some(claim)) => format!("{verdict}: {}", claim.why),
+            (Verdict::Refuted, Some(claim)) => format!("{verdict}: claim {}: {}", claim.kind, claim.why),
             (Verdict::Verified, _) if self.other_data => {
                 format!("{verdict}{place}: the tokens given, which are not the certificate's")
             }
-            (Verdict::Unknown, _) if self.precision.is_empty() => {
-                format!("{verdict}: not all that was asked was checked")
-            }
+            (Verdict::Unknown, _) if self.unknown == 0 => match (open, self.not_checked.first()) {
+                (Some(claim), _) => format!("{verdict}: claim {}: {}", claim.kind, claim.why),
+                (None, Some(left_out)) => format!("{verdict}: not checked: {left_out}"),
+                (None, None) => format!("{verdict}: nothing that can be checked was asked"),
+            },
             _ => format!("{verdict}{place}"),
         }
     }

@@ -138,8 +138,8 @@ fn gives_no_labels(model: &Model, source: &Source, tolerance: bool) -> bool {
 }
 
 fn other_data(certificate: Option<&Certificate>, source: Option<&Source>) -> bool {
-    let pair = certificate.and_then(|c| c.data.as_deref()).zip(source.map(|source| source.data.hash.as_str()));
-    pair.is_some_and(|(claimed, own)| claimed != own)
+    let pair = certificate.zip(source);
+    pair.is_some_and(|(certificate, source)| certificate.data.as_deref() != Some(source.data.hash.as_str()))
 }
 
 /// Tells of the progress, a few times a second.
@@ -267,7 +267,6 @@ impl Filled<'_> {
         }
         match judged.margin {
             None => format!("a sum may overflow in some program; {wider} may decide it"),
-            Some(margin) if margin.m == 0 => format!("a tie to the last bit; {wider} may decide it"),
             Some(_) => format!("{wider} may decide it"),
         }
     }
