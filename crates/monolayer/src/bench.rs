@@ -7,7 +7,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use crate::dataset::{Dataset, Labels, Tokens, Vocabulary};
+use crate::dataset::{Dataset, Labels, Tokens, Vocabulary, Written};
 use crate::feed_forward::FeedForward;
 use crate::forward;
 use crate::kernels;
@@ -86,11 +86,11 @@ pub fn zipf_corpus(tokens: usize, seed: u64) -> Dataset {
     }
     Dataset {
         name: format!("zipf:{tokens}"),
-        hash: blake3::hash(format!("zipf:{tokens}:{seed}").as_bytes()).to_hex().to_string(),
         tokens: Tokens::Words { ids, vocabulary },
         labels: Labels::Classes { ids: labels, names },
         offsets,
         lines: Vec::new(),
         warnings: Vec::new(),
+        written: Written::default(),
     }
 }

@@ -89,7 +89,7 @@ impl Claim {
 /// Writes certificate.json beside the files of a model that was made from data, all named by their hashes.
 pub fn write(dir: &Path, data: &Dataset, impossible: usize, claims: &[Claim]) -> Result<()> {
     let data = json!({
-        "hash": data.hash,
+        "hash": data.hash(),
         "tokens": data.tokens(),
         "sequences": data.sequences(),
         "impossible": impossible,

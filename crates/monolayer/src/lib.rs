@@ -44,6 +44,8 @@ pub mod rank;
 pub mod search;
 pub mod separation;
 pub mod sparse;
+mod strict_json;
+mod tensor_file;
 pub mod theorem_two;
 pub mod tight_scale;
 pub mod token_separation;

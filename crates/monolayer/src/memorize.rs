@@ -135,7 +135,7 @@ struct Stage<'a> {
     found: Found,
     ids: Vec<f64>,
     default: u32,
-    hash: &'a str,
+    hash: String,
 }
 
 impl Memorizer {
@@ -168,7 +168,7 @@ impl Memorizer {
         let gap = groups.smallest_gap(|t| ids[t]).gap / standard_deviation(&ids);
         // Corollary 1: hidden units that turn ids into labels, and the proof that they do.
         let default = commonest(labels, names.len());
-        let hash = &data.hash;
+        let hash = data.hash();
         let stage =
             Stage { memorizer: self, vocabulary, names, label_codes, view, agreement, found, ids, default, hash };
         let plan = stage.plan();

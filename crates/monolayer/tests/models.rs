@@ -5,7 +5,7 @@ mod random;
 use std::path::Path;
 
 use monolayer::attention::{Kind, Mask};
-use monolayer::dataset::{Labels, Tokens, Vocabulary};
+use monolayer::dataset::{Labels, Tokens, Vocabulary, Written};
 use monolayer::kernels::Real;
 use monolayer::matrix::Matrix;
 use monolayer::model::{Head, Words};
@@ -154,7 +154,7 @@ fn vectors(d: usize, lengths: &[usize]) -> Dataset {
         offsets,
         lines: Vec::new(),
         warnings: Vec::new(),
-        hash: String::new(),
+        written: Written::default(),
     }
 }
 

@@ -223,7 +223,7 @@ impl Args {
             "method": method.name(),
             "seed": self.seed,
             "candidates": candidates,
-            "dataset": data.hash,
+            "dataset": data.hash(),
             "version": env!("CARGO_PKG_VERSION"),
         })
     }

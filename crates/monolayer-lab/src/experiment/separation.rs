@@ -5,7 +5,7 @@ use std::path::Path;
 
 use monolayer::attention::Mask;
 use monolayer::context_map::View;
-use monolayer::dataset::{Labels, Tokens};
+use monolayer::dataset::{Labels, Tokens, Written};
 use monolayer::embedding::Embedding;
 use monolayer::paper_scale::weights::Scale;
 use monolayer::paper_scale::{Request, Way, certify};
@@ -200,6 +200,6 @@ fn sequences(at: &At, tokens: &[Vec<f64>], count: usize) -> Dataset {
         offsets: (0..=count).map(|i| i * length).collect(),
         lines: Vec::new(),
         warnings: Vec::new(),
-        hash: String::new(),
+        written: Written::default(),
     }
 }
