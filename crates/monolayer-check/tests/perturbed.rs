@@ -1,54 +1,35 @@
 //! A compiled model with one weight changed: where a label changes, it is refuted; where none does, it is never refuted.
 
-#[path = "../examples/soundness/floats.rs"]
-mod floats;
-#[path = "../examples/soundness/random.rs"]
-mod random;
+#[allow(dead_code)]
+#[path = "../examples/soundness/main.rs"]
+mod soundness;
 
-use floats::Program;
-use monolayer::memorize::{Memorizer, Precision as Stored};
-use monolayer_check::dataset::{self, Dataset, Labels};
-use monolayer_check::decide::Decision;
-use monolayer_check::labels::Pass;
-use monolayer_check::model::{self, Model};
-use monolayer_check::{Precision, context};
-use random::Random;
+use monolayer::memorize::{Memorizer, Precision};
+use soundness::adapter::{self, Judgment};
+use soundness::case::{Arithmetic, Case, Claim, Model, Token, Wanted};
+use soundness::graph::Graph;
+use soundness::random::Random;
+use soundness::{program, read, truth};
 
-/// The tokens that count and whose label the model gets wrong, in a program that sums in a random order.
-fn wrong(model: &Model, dataset: &Dataset, skip: &[bool], random: &mut Random) -> usize {
-    let Labels::Classes(classes, names) = &dataset.labels else { unreachable!() };
-    let head = model.head.as_ref().unwrap();
-    let vocabulary = &model.embedding.as_ref().unwrap().vocabulary;
-    let mut count = 0;
-    for i in 0..dataset.sequences() {
-        let range = dataset.range(i);
-        let ids: Vec<u32> = range.clone().map(|t| vocabulary[&dataset.shown(t)]).collect();
-        let labels = Program { random, zero: 0.0_f64 }.labels(model, &ids);
-        let right = |t: usize, label: usize| head.labels[label] == names[classes[t] as usize];
-        count += range.zip(labels).filter(|&(t, label)| !skip[t] && !right(t, label)).count();
+const TASK: &str = "task:reverse:alphabet=3,length=1..3";
+
+/// The tokens that a program in a random order gets wrong.
+fn wrong(case: &Case, graphs: &[Graph], random: &mut Random) -> Vec<bool> {
+    let mut values: Vec<f64> = Vec::new();
+    let mut out = Vec::new();
+    for (graph, wanted) in graphs.iter().zip(&case.data.wanted) {
+        program::run(graph, &program::random(graph, random), &mut values);
+        for (scores, wanted) in graph.scores.iter().zip(wanted) {
+            let label = program::label(scores.iter().map(|&n| values[n]));
+            out.push(label.map(Wanted::Label).as_ref() != Some(wanted));
+        }
     }
-    count
+    out
 }
 
 /// Changes one weight, by a little or by much.
 fn change(model: &mut Model, random: &mut Random) {
-    let layer = &mut model.layers[0];
-    let (a, f) = (layer.attention.as_mut().unwrap(), layer.feed_forward.as_mut().unwrap());
-    let head = model.head.as_mut().unwrap();
-    let embedding = &mut model.embedding.as_mut().unwrap().weight;
-    let tensors = [
-        &mut a.w_q,
-        &mut a.w_k,
-        &mut a.w_v,
-        &mut a.w_o,
-        &mut f.w1,
-        &mut f.b1,
-        &mut f.w2,
-        &mut f.b2,
-        &mut head.weight,
-        &mut head.bias,
-        embedding,
-    ];
+    let mut tensors = model.numbers();
     let which = random.below(tensors.len());
     let at = random.below(tensors[which].len());
     let x = &mut tensors[which][at];
@@ -60,40 +41,42 @@ fn change(model: &mut Model, random: &mut Random) {
     };
 }
 
+fn honest() -> Case {
+    let dir = tempfile::tempdir().unwrap();
+    let data = monolayer::Dataset::open(TASK).unwrap();
+    let memorizer = Memorizer { candidates: 8, precision: Precision::F64, ..Memorizer::default() };
+    memorizer.compile(&data, &|_, _| ()).unwrap().save(dir.path().join("model"), &data).unwrap();
+    let named = read::model(&dir.path().join("model")).unwrap();
+    let (mut sequences, mut wanted) = (vec![], vec![]);
+    for range in data.ranges() {
+        sequences.push(range.clone().map(|t| Token::Word(named.words[&data.token_text(t)])).collect());
+        let label = |t: usize| named.labels.iter().position(|l| *l == data.label_text(t)).unwrap();
+        wanted.push(range.map(|t| Wanted::Label(label(t))).collect());
+    }
+    let data = soundness::case::Data { sequences, wanted };
+    Case { kind: "library", model: named.model, data, arithmetic: Arithmetic::Double, claim: Claim::Labels }
+}
+
 #[test]
 fn one_weight_changed() {
-    let dir = tempfile::tempdir().unwrap();
-    let text = "task:reverse:alphabet=3,length=1..3";
-    let data = monolayer::Dataset::open(text).unwrap();
-    let memorizer = Memorizer { candidates: 8, precision: Stored::F64, ..Memorizer::default() };
-    memorizer.compile(&data, &|_, _| ()).unwrap().save(dir.path().join("model"), &data).unwrap();
-    let (honest, _) = model::open(&dir.path().join("model")).unwrap();
-    let dataset = dataset::open(text, None).unwrap();
-    let contexts = context::contexts(&dataset, honest.positions.is_some(), honest.causal());
-    let skip = context::impossible(&contexts, &dataset.labels);
+    let honest = honest();
+    let graphs = |case: &Case| case.data.sequences.iter().map(|s| Graph::new(&case.model, s)).collect::<Vec<_>>();
+    let possible: Vec<bool> = truth::may_be_impossible(&honest.model, &honest.data).iter().map(|x| !x).collect();
     let mut random = Random(17);
-    assert_eq!(wrong(&honest, &dataset, &skip, &mut random), 0);
+    let broken = |case: &Case, graphs: &[Graph], random: &mut Random| {
+        wrong(case, graphs, random).iter().zip(&possible).any(|(wrong, possible)| *wrong && *possible)
+    };
+    assert!(!broken(&honest, &graphs(&honest), &mut random));
+    let dir = tempfile::tempdir().unwrap();
     let (mut changed, mut tried) = (0, 0);
     while changed < 100 && tried < 5000 {
         tried += 1;
-        let mut model = honest.clone();
-        change(&mut model, &mut random);
-        let broken = wrong(&model, &dataset, &skip, &mut random) > 0;
+        let mut case = honest.clone();
+        change(&mut case.model, &mut random);
+        let graphs = graphs(&case);
+        let broken = broken(&case, &graphs, &mut random);
         changed += usize::from(broken);
-        let (precision, first) = (Precision::F64, broken);
-        let pass = Pass {
-            model: &model,
-            dataset: &dataset,
-            precision,
-            exp_ulp: 4.0,
-            tolerance: None,
-            skip: &skip,
-            first,
-            bits: 2048,
-            comfortable: 2.0,
-        };
-        let decisions = pass.run().unwrap().decisions;
-        let refuted = decisions.iter().zip(&skip).any(|(d, skip)| !skip && matches!(d, Some(Decision::Wrong(_))));
+        let refuted = adapter::judge(&case, &graphs, dir.path()).tokens.contains(&Judgment::Wrong);
         assert_eq!(refuted, broken, "change {tried}");
     }
     assert_eq!(changed, 100, "of {tried}");

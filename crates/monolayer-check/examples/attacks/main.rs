@@ -5,6 +5,10 @@
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
+mod hostile;
+#[allow(dead_code)]
+#[path = "../soundness/main.rs"]
+mod soundness;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,6 +27,7 @@ fn main() {
     certificates(&root);
     exact(&root);
     distances(&root);
+    hostile::all(&root);
 }
 
 /// A directory with an honest model and dataset, to be spoiled.
