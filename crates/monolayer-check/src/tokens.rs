@@ -1,5 +1,6 @@
 //! What the core found of single tokens, in floats for people.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use monolayer_core::model::Model;
@@ -44,14 +45,22 @@ pub fn judge_tokens(dir: &Path, data: &str, precision: Precision) -> Result<Vec<
         threads: options.threads,
         tick: &|_, _| (),
     };
-    let Found { pass, .. } = check(&request).map_err(|what| unfit(&source, what))?;
+    let Found { pass, .. } = check(&request).map_err(|what| unfit(&model, &source, what))?;
     let tokens = pass.map_or(vec![], |pass| pass.tokens);
     Ok(tokens.iter().map(|judged| TokenVerdict::new(judged, &model)).collect())
 }
 
-/// Data that a model cannot read or judge.
-pub(crate) fn unfit(source: &Source, what: String) -> Error {
-    Error::new(&source.name, what, "give data of the model's kind")
+/// Data that a model cannot read or judge, with the first token at fault where that is a word.
+pub(crate) fn unfit(model: &Model, source: &Source, what: String) -> Error {
+    let words = model.vocabulary.iter().flatten().map(|(word, _)| word.as_str());
+    let known: HashSet<&str> = words.collect();
+    let values = &source.data.values;
+    let strange = |id: &u32| values.d == 0 && !known.contains(values.names[*id as usize].as_str());
+    let wordless = model.vocabulary.is_none() || known.contains("<unk>");
+    match source.data.tokens.iter().position(strange).filter(|_| !wordless) {
+        Some(t) => Error::new(source.place(t), what, "give words of vocabulary.json"),
+        None => Error::new(&source.name, what, "give data of the model's kind"),
+    }
 }
 
 impl TokenVerdict {

@@ -62,11 +62,13 @@ fn check(dir: &Path, data: Option<&str>, options: &Options) -> Result<Report> {
         threads: options.threads,
         tick: &|tokens, total| progress.add(tokens, total),
     };
-    let fault = |what| source.as_ref().map_or(Error::new(dir.display().to_string(), "", ""), |s| unfit(s, what));
+    let fault =
+        |what| source.as_ref().map_or(Error::new(dir.display().to_string(), "", ""), |s| unfit(&model, s, what));
     let found = judge(&request).map_err(fault)?;
     if let (Some(source), None, None) = (&source, &found.pass, kinds) {
         // The tokens were asked about, and the model cannot be run on them.
-        return Err(unfit(source, found.not_checked.first().cloned().unwrap_or_default()));
+        let why = found.not_checked.first().cloned().unwrap_or_default();
+        return Err(unfit(&model, source, why.strip_prefix("labels: ").unwrap_or(&why).to_owned()));
     }
     let mut report = Filled { options, model: &model, source: source.as_ref(), found: &found }.report();
     report.other_data = other_data(certificate.as_ref(), source.as_ref());

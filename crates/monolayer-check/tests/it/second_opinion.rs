@@ -3,21 +3,17 @@
 //!
 //! Needs a Python with mpmath: `MONOLAYER_PYTHON` names it, else `python3` is tried.
 
-#[allow(dead_code)]
-#[path = "../examples/soundness/main.rs"]
-mod soundness;
-
 use std::path::Path;
 use std::process::Command;
 
+use crate::soundness::adapter::{self, Judgment};
+use crate::soundness::case::{Arithmetic, Claim};
+use crate::soundness::cases::{self, Menu};
+use crate::soundness::draw::{SCALES, Scale};
+use crate::soundness::graph::Graph;
+use crate::soundness::random::Random;
 use monolayer_check::{Options, Precision, verify};
 use serde_json::Value;
-use soundness::adapter::{self, Judgment};
-use soundness::case::{Arithmetic, Claim};
-use soundness::cases::{self, Menu};
-use soundness::draw::{SCALES, Scale};
-use soundness::graph::Graph;
-use soundness::random::Random;
 
 fn python() -> Option<String> {
     let python = std::env::var("MONOLAYER_PYTHON").unwrap_or_else(|_| "python3".into());

@@ -1,72 +1,48 @@
 //! Compiler and checker read the same bytes the same way, and what one compiles the other verifies.
 
-mod common;
-
 use std::path::Path;
 
-use common::spoil::fuzz;
 use monolayer::attention::Mask;
 use monolayer::context::Contexts;
 use monolayer::dataset as theirs;
 use monolayer::memorize::Memorizer;
-use monolayer_check::dataset::{self as ours, Alphabet, Labels};
-use monolayer_check::{Options, Precision, Verdict, context, model, verify};
+use monolayer_check::source::{self, Source};
+use monolayer_check::{Format, Options, Precision, Verdict, verify};
+use monolayer_core::model::Mask as CoreMask;
+use monolayer_core::read::{Limits, directory};
+use monolayer_core::rules::context;
 
-/// A dataset in words and numbers, so that both kinds can be compared.
+use crate::common;
+use crate::common::spoil::fuzz;
+
+/// A dataset in its canonical form, so that both readings can be compared.
 #[derive(Debug, PartialEq)]
 struct Plain {
-    tokens: Vec<String>,
-    labels: Vec<String>,
+    canonical: String,
     offsets: Vec<usize>,
-    lines: Vec<u32>,
+    lines: Vec<usize>,
     hash: String,
 }
 
-fn rows(d: usize, data: &[f64]) -> Vec<String> {
-    data.chunks_exact(d).map(|row| format!("{:?}", row.iter().map(|x| x + 0.0).collect::<Vec<_>>())).collect()
-}
-
 fn their(data: &theirs::Dataset) -> Plain {
-    let named = |ids: &[u32], names: &theirs::Vocabulary| ids.iter().map(|&id| names.name(id).to_owned()).collect();
-    Plain {
-        tokens: match &data.tokens {
-            theirs::Tokens::Words { ids, vocabulary } => named(ids, vocabulary),
-            theirs::Tokens::Vectors { d, data } => rows(*d, data),
-        },
-        labels: match &data.labels {
-            theirs::Labels::None => vec![],
-            theirs::Labels::Classes { ids, names } => named(ids, names),
-            theirs::Labels::Vectors { d, data } => rows(*d, data),
-        },
-        offsets: data.offsets.clone(),
-        lines: data.lines.clone(),
-        hash: data.hash(),
-    }
+    let mut canonical = Vec::new();
+    data.write_canonical(&mut canonical).unwrap();
+    let (offsets, hash) = (data.offsets.clone(), data.hash());
+    let lines = data.lines.iter().map(|&line| line as usize).collect();
+    Plain { canonical: String::from_utf8(canonical).unwrap(), offsets, lines, hash }
 }
 
-fn our(data: &ours::Dataset) -> Plain {
-    let pick = |ids: &[u32], names: &[String]| ids.iter().map(|&id| names[id as usize].clone()).collect();
-    Plain {
-        tokens: match &data.alphabet {
-            Alphabet::Words(words) => pick(&data.ids, words),
-            Alphabet::Vectors { d, data: entries } => pick(&data.ids, &rows(*d, entries)),
-        },
-        labels: match &data.labels {
-            Labels::None => vec![],
-            Labels::Classes(ids, names) => pick(ids, names),
-            Labels::Vectors(ids, d, entries) => pick(ids, &rows(*d, entries)),
-        },
-        offsets: data.offsets.clone(),
-        lines: data.lines.clone(),
-        hash: data.hash.clone(),
-    }
+fn our(source: &Source, lines: bool) -> Plain {
+    let data = &source.data;
+    let lines = if lines { data.lines.clone() } else { vec![] };
+    Plain { canonical: data.canonical.clone(), offsets: data.offsets.clone(), lines, hash: data.hash.clone() }
 }
 
-fn compare(bytes: &[u8], their_format: theirs::Format, our_format: ours::Format) {
+fn compare(bytes: &[u8], their_format: theirs::Format, format: Format) {
     let theirs = theirs::Dataset::read("x", their_format, bytes);
-    let ours = ours::parse("x", bytes, our_format);
+    let ours = source::parse("x", bytes, format, &Limits::default());
     match (theirs, ours) {
-        (Ok(theirs), Ok(ours)) => assert_eq!(their(&theirs), our(&ours)),
+        (Ok(theirs), Ok(ours)) => assert_eq!(their(&theirs), our(&ours, format != Format::Arrays)),
         (Err(_), Err(_)) => (),
         (Ok(_), Err(error)) => panic!("only the checker refuses: {error}\n{:?}", String::from_utf8_lossy(bytes)),
         (Err(error), Ok(_)) => panic!("only the compiler refuses: {error}\n{:?}", String::from_utf8_lossy(bytes)),
@@ -75,17 +51,17 @@ fn compare(bytes: &[u8], their_format: theirs::Format, our_format: ours::Format)
 
 #[test]
 fn spoiled_columns_are_read_alike() {
-    fuzz("conll", 3000, |bytes| compare(bytes, theirs::Format::Conll, ours::Format::Conll));
+    fuzz("conll", 3000, |bytes| compare(bytes, theirs::Format::Conll, Format::Conll));
 }
 
 #[test]
 fn spoiled_json_lines_are_read_alike() {
-    fuzz("jsonl", 3000, |bytes| compare(bytes, theirs::Format::JsonLines, ours::Format::JsonLines));
+    fuzz("jsonl", 3000, |bytes| compare(bytes, theirs::Format::JsonLines, Format::JsonLines));
 }
 
 #[test]
 fn spoiled_arrays_are_read_alike() {
-    fuzz("arrays", 3000, |bytes| compare(bytes, theirs::Format::Arrays, ours::Format::Arrays));
+    fuzz("arrays", 3000, |bytes| compare(bytes, theirs::Format::Arrays, Format::Arrays));
 }
 
 #[test]
@@ -101,8 +77,8 @@ fn tasks_are_the_same() {
             "length=2",
         ] {
             let text = format!("task:{name}:{options}");
-            match (theirs::Dataset::open(&text), ours::open(&text, None)) {
-                (Ok(theirs), Ok(ours)) => assert_eq!((their(&theirs), theirs.name), (our(&ours), ours.name)),
+            match (theirs::Dataset::open(&text), source::open(&text, None, &Limits::default())) {
+                (Ok(theirs), Ok(ours)) => assert_eq!((their(&theirs), theirs.name), (our(&ours, false), ours.name)),
                 (theirs, ours) => assert!(theirs.is_err() && ours.is_err(), "{text}"),
             }
         }
@@ -113,7 +89,8 @@ fn tasks_are_the_same() {
 fn the_same_tokens_are_impossible() {
     for task in ["reverse", "histogram", "sort", "parity"] {
         let text = format!("task:{task}:alphabet=3,length=1..4");
-        let (theirs, ours) = (theirs::Dataset::open(&text).unwrap(), ours::open(&text, None).unwrap());
+        let (theirs, ours) =
+            (theirs::Dataset::open(&text).unwrap(), source::open(&text, None, &Limits::default()).unwrap());
         let (theirs::Tokens::Words { ids, .. }, theirs::Labels::Classes { ids: labels, .. }) =
             (&theirs.tokens, &theirs.labels)
         else {
@@ -122,7 +99,9 @@ fn the_same_tokens_are_impossible() {
         for (positions, mask) in [(false, Mask::None), (true, Mask::None), (false, Mask::Causal), (true, Mask::Causal)]
         {
             let expected = Contexts::new(ids, &theirs.offsets, mask, positions).agree(labels).impossible;
-            let found = context::impossible(&context::contexts(&ours, positions, mask == Mask::Causal), &ours.labels);
+            let masks = [if mask == Mask::Causal { &CoreMask::Causal } else { &CoreMask::None }];
+            let contexts = context::contexts(&ours.data, positions, false, &masks);
+            let found = context::impossible(&contexts, ours.data.labels.as_ref().unwrap());
             let found: Vec<usize> = (0..found.len()).filter(|&t| found[t]).collect();
             assert_eq!(expected, found, "{text}, positions {positions}, {mask:?}");
         }
@@ -132,7 +111,7 @@ fn the_same_tokens_are_impossible() {
 /// Whether the compiler and the checker accept a model directory.
 fn both_accept(dir: &Path) -> (bool, bool) {
     let theirs = monolayer::model_file::read(dir).is_ok() || monolayer::exact_file::read(dir).is_ok();
-    (theirs, model::read(dir).is_ok())
+    (theirs, directory::open(dir, &Limits::default()).is_ok())
 }
 
 #[test]

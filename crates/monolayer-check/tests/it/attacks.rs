@@ -1,12 +1,11 @@
 //! Every hostile directory of attacks/ gets the verdict it deserves, for the reason it deserves, without a panic.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use monolayer_check::read::json;
+use crate::common;
 use monolayer_check::{Options, Precision, Verdict, verify};
+use serde_json::Value;
 
 fn attacks() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../attacks")
@@ -21,19 +20,19 @@ fn every_attack_gets_its_verdict() {
         if !dir.is_dir() {
             continue;
         }
-        let expected = json::parse(&fs::read(dir.join("expect.json")).unwrap()).unwrap();
+        let expected = serde_json::from_slice::<Value>(&fs::read(dir.join("expect.json")).unwrap()).unwrap();
         // Claims about functions need no data.
         let data = ["data.conll", "data.jsonl"].map(|name| dir.join(name)).into_iter().find(|data| data.exists());
-        let precision = expected.get("precision").text().and_then(Precision::of);
+        let precision = expected["precision"].as_str().and_then(Precision::of);
         let options = Options { precision, ..Options::default() };
         let report = verify(&dir, data.as_ref().and_then(|data| data.to_str()), &options);
         // One verdict, or a list of those that are true where not every checker must decide.
-        let verdict = expected.get("verdict");
-        let verdicts: Vec<&str> = match verdict.list() {
-            Some(list) => list.iter().filter_map(|v| v.text()).collect(),
-            None => verdict.text().into_iter().collect(),
+        let verdict = &expected["verdict"];
+        let verdicts: Vec<&str> = match verdict.as_array() {
+            Some(list) => list.iter().filter_map(Value::as_str).collect(),
+            None => verdict.as_str().into_iter().collect(),
         };
-        let says = expected.get("says").text().unwrap();
+        let says = expected["says"].as_str().unwrap();
         if !verdicts.contains(&report.verdict.name()) || !report.text().contains(says) {
             failures.push(format!("{}: expected {verdicts:?} ({says:?}), got {}", dir.display(), report.text()));
         }

@@ -1,27 +1,49 @@
 //! Compiler and checker find the same numbers in models of every kind, stored in every way, and compute the same with them.
 
-mod common;
-
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use common::Files;
-use common::spoil::fuzz;
+use crate::common::Files;
+use crate::common::spoil::fuzz;
 use monolayer::attention::{Kind, Mask};
 use monolayer::kernels::Real;
 use monolayer::model::Predictions;
-use monolayer::{AnyModel, Dataset, exact, exact_file, model_file, with_model};
-use monolayer_check::big::weight::{Rational, Weight as _};
-use monolayer_check::model::{self, Model, Stored};
+use monolayer::{AnyModel, Dataset, exact as exact_model, exact_file, model_file, with_model};
 use monolayer_check::{Options, Verdict, verify};
+use monolayer_core::Format as Binary;
+use monolayer_core::exact::real::Rational;
+use monolayer_core::model::{Mask as CoreMask, Model, Numbers};
+use monolayer_core::number::Dyadic;
+use monolayer_core::read::{self, Limits, directory};
 use serde_json::{Value, json};
+
+/// A number of a model, exactly.
+#[derive(Debug, Clone)]
+enum Number {
+    Float(Dyadic),
+    Exact(Rational),
+}
+
+impl PartialEq for Number {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Float(a), Self::Float(b)) => a == b,
+            (Self::Exact(a), Self::Exact(b)) => a.minus(b).is_zero(),
+            _ => false,
+        }
+    }
+}
+
+fn exact(text: &str) -> Number {
+    Number::Exact(Rational::parse(text, &mut u64::MAX.clone()).expect("a number"))
+}
 
 /// A model in names and exact numbers, so that two readings can be compared.
 #[derive(Debug, PartialEq)]
 struct Plain {
-    tensors: BTreeMap<String, Vec<Rational>>,
+    tensors: BTreeMap<String, Vec<Number>>,
     vocabulary: BTreeMap<String, u32>,
     labels: Vec<String>,
     /// Hardmax, causal, heads, size; nothing for a layer without attention.
@@ -32,12 +54,16 @@ struct Plain {
 fn theirs(dir: &Path) -> monolayer::error::Result<Plain> {
     if exact_file::is_exact(dir)? {
         let model = exact_file::read(dir)?;
-        return Ok(their(&model, |x| Rational::parse(&x.to_string(), &mut 0).expect("a fraction")));
+        return Ok(their(&model, |x| exact(&x.to_string())));
     }
-    Ok(with_model!(&AnyModel::open(dir)?, model => their(model, |&x| Rational::from_f64(Real::to_f64(x)))))
+    Ok(with_model!(&AnyModel::open(dir)?, model => their(model, |&x| float(Real::to_f64(x)))))
 }
 
-fn their<T: Clone>(model: &monolayer::Model<T>, number: impl Fn(&T) -> Rational) -> Plain {
+fn float(x: f64) -> Number {
+    Number::Float(Dyadic::from_bits(Binary::F64, x.to_bits()).expect("a finite number"))
+}
+
+fn their<T: Clone>(model: &monolayer::Model<T>, number: impl Fn(&T) -> Number) -> Plain {
     let config = model_file::config_as(model, "");
     let tensor = |(name, _, data): (String, Vec<usize>, Vec<T>)| (name, data.iter().map(&number).collect());
     let attention =
@@ -53,40 +79,32 @@ fn their<T: Clone>(model: &monolayer::Model<T>, number: impl Fn(&T) -> Rational)
     }
 }
 
-fn ours(dir: &Path) -> monolayer_check::error::Result<Plain> {
-    Ok(match model::read(dir)?.0 {
-        Stored::Floats(model) => our(&model, |&x| Rational::from_f64(x)),
-        Stored::Exact(model) => our(&model, Clone::clone),
-    })
+fn ours(dir: &Path) -> read::Result<Plain> {
+    Ok(our(&directory::open(dir, &Limits::default())?.0))
 }
 
-fn our<T: Clone>(model: &Model<T>, number: impl Fn(&T) -> Rational) -> Plain {
-    let d = model.d;
+fn our(model: &Model) -> Plain {
     let mut tensors = BTreeMap::new();
-    let mut put = |name: String, data: &[T]| drop(tensors.insert(name, data.iter().map(&number).collect()));
-    // The checker keeps `W2` and `W_O` transposed.
-    let back = |w: &[T]| -> Vec<T> {
-        let rows = w.len() / d;
-        (0..w.len()).map(|i| w[(i % rows) * d + i / rows].clone()).collect()
+    let mut put = |name: String, numbers: &Numbers| {
+        let list: Vec<Number> = match numbers {
+            Numbers::Floats(tensor) => (0..tensor.len()).map(|i| Number::Float(tensor.get(i))).collect(),
+            Numbers::Exact(_, texts) => texts.iter().map(|text| exact(text)).collect(),
+        };
+        tensors.insert(name, list);
     };
-    if let Some(embedding) = &model.embedding {
-        put("embedding.weight".into(), &embedding.weight);
-    }
-    if let Some(positions) = &model.positions {
-        put("positions.weight".into(), positions);
+    for (name, numbers) in [("embedding.weight", &model.embedding), ("positions.weight", &model.positions)] {
+        numbers.iter().for_each(|numbers| put(name.into(), numbers));
     }
     let blocks = model.layers.iter().enumerate().map(|(i, l)| (format!("layers.{i}.feed_forward"), &l.feed_forward));
     for (name, block) in blocks.chain([("pre_feed_forward".to_owned(), &model.pre_feed_forward)]) {
         let Some(block) = block else { continue };
-        put(format!("{name}.w1"), &block.w1);
-        put(format!("{name}.b1"), &block.b1);
-        put(format!("{name}.w2"), &back(&block.w2));
-        put(format!("{name}.b2"), &block.b2);
+        for (part, numbers) in [("w1", &block.w1), ("b1", &block.b1), ("w2", &block.w2), ("b2", &block.b2)] {
+            put(format!("{name}.{part}"), numbers);
+        }
     }
     for (i, layer) in model.layers.iter().enumerate() {
         let Some(a) = &layer.attention else { continue };
-        let w_o: Vec<T> = a.w_o.chunks_exact(a.size * d).flat_map(back).collect();
-        for (name, w) in [("w_q", &a.w_q), ("w_k", &a.w_k), ("w_v", &a.w_v), ("w_o", &w_o)] {
+        for (name, w) in [("w_q", &a.w_q), ("w_k", &a.w_k), ("w_v", &a.w_v), ("w_o", &a.w_o)] {
             put(format!("layers.{i}.attention.{name}"), w);
         }
     }
@@ -94,16 +112,12 @@ fn our<T: Clone>(model: &Model<T>, number: impl Fn(&T) -> Rational) -> Plain {
         put("head.weight".into(), &head.weight);
         put("head.bias".into(), &head.bias);
     }
-    let words = model.embedding.iter().flat_map(|e| e.vocabulary.iter().map(|(word, &id)| (word.clone(), id)));
+    let attention = |a: &monolayer_core::model::Attention| (a.hard, a.mask == CoreMask::Causal, a.heads, a.size);
     Plain {
         tensors,
-        vocabulary: words.collect(),
-        labels: model.head.as_ref().map(|head| head.labels.clone()).unwrap_or_default(),
-        attentions: model
-            .layers
-            .iter()
-            .map(|l| l.attention.as_ref().map(|a| (a.hard, a.causal, a.heads, a.size)))
-            .collect(),
+        vocabulary: model.vocabulary.iter().flatten().map(|(word, row)| (word.clone(), *row as u32)).collect(),
+        labels: model.head.as_ref().and_then(|head| head.labels.clone()).unwrap_or_default(),
+        attentions: model.layers.iter().map(|l| l.attention.as_ref().map(attention)).collect(),
         max_length: model.max_length,
     }
 }
@@ -244,7 +258,7 @@ fn lines(words: bool, labels: &[Value]) -> String {
 /// What the compiler's forward pass says of each token; exact numbers are rounded to f64 for it.
 fn predicted(dir: &Path, data: &Dataset) -> Vec<Value> {
     let model = if exact_file::is_exact(dir).unwrap() {
-        exact::map_model(&exact_file::read(dir).unwrap(), |x| x.to_f64().value()).into()
+        exact_model::map_model(&exact_file::read(dir).unwrap(), |x| x.to_f64().value()).into()
     } else {
         AnyModel::open(dir).unwrap()
     };

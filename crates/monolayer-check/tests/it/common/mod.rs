@@ -8,7 +8,9 @@ pub mod staircase;
 use std::fs;
 use std::path::Path;
 
-use monolayer_check::read::bytes::hash;
+use monolayer_check::Format;
+use monolayer_check::source;
+use monolayer_core::read::{Limits, hash};
 use serde_json::{Value, json};
 
 /// A model directory in memory.
@@ -109,13 +111,19 @@ pub fn assemble(header: &str, data: &[u8]) -> Vec<u8> {
 /// A dataset that [`Files::honest`] gets right.
 pub const DATA: &str = "a X\nb Y\n\nb Y\na X\na X\n";
 
+/// The hash of a dataset, that of its canonical form.
+pub fn data_hash(data: &str) -> String {
+    let format = if data.starts_with('{') { Format::JsonLines } else { Format::Conll };
+    source::parse("data", data.as_bytes(), format, &Limits::default()).map_or(String::new(), |source| source.data.hash)
+}
+
 /// A certificate for the files of a directory and some data, with these claims.
 pub fn certificate(dir: &Path, data: &str, claims: &Value) -> Value {
     let of = |name: &str| fs::read(dir.join(name)).ok().map(|bytes| hash(&bytes));
     json!({
         "format": "monolayer-certificate/1",
         "model": {"config": of("config.json"), "tensors": of("model.safetensors"), "vocabulary": of("vocabulary.json")},
-        "data": {"hash": hash(data.as_bytes())},
+        "data": {"hash": data_hash(data)},
         "claims": claims,
         "assumptions": {"exp_ulp": 4},
     })

@@ -1,18 +1,14 @@
 //! A short run of the soundness comparison, and its own teeth: `MONOLAYER_SOUNDNESS=10000` makes it long.
 
-#[allow(dead_code)]
-#[path = "../examples/soundness/main.rs"]
-mod soundness;
-#[path = "../examples/soundness/trees.rs"]
-mod trees;
+use crate::trees;
 
-use soundness::case::{Arithmetic, Claim};
-use soundness::cases::{self, Menu};
-use soundness::float::Float;
-use soundness::graph::Graph;
-use soundness::random::Random;
-use soundness::sum::{self, Item};
-use soundness::{adapter, climb, exact, program, run};
+use crate::soundness::case::{Arithmetic, Claim};
+use crate::soundness::cases::{self, Menu};
+use crate::soundness::float::Float;
+use crate::soundness::graph::Graph;
+use crate::soundness::random::Random;
+use crate::soundness::sum::{self, Item};
+use crate::soundness::{adapter, climb, exact, program, run};
 
 #[test]
 fn whatever_is_said_is_so_and_clear_tokens_are_decided() {
@@ -80,7 +76,7 @@ fn exponentials_move_by_their_ulps_and_no_more() {
 
 #[test]
 fn programs_agree_with_exact_arithmetic_to_a_textbook_bound() {
-    let menu = Menu { kinds: vec!["labels"], scales: vec![soundness::draw::SCALES[0]], second: true };
+    let menu = Menu { kinds: vec!["labels"], scales: vec![crate::soundness::draw::SCALES[0]], second: true };
     let mut compared = 0;
     for seed in 0..120 {
         let mut random = Random(50 + seed);
@@ -115,7 +111,7 @@ fn a_verdict_about_another_arithmetic_is_contradicted() {
         let dir = tempfile::tempdir().unwrap();
         let found = adapter::judge(&case, &graphs, dir.path());
         case.arithmetic = Arithmetic::Single;
-        let outcome = soundness::compare::against(&case, &graphs, &found, 60, &mut random);
+        let outcome = crate::soundness::compare::against(&case, &graphs, &found, 60, &mut random);
         contradicted += usize::from(!outcome.tally.sound());
     }
     assert!(contradicted > 5, "only {contradicted} of 300 were contradicted");

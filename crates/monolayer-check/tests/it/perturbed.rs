@@ -1,15 +1,11 @@
 //! A compiled model with one weight changed: where a label changes, it is refuted; where none does, it is never refuted.
 
-#[allow(dead_code)]
-#[path = "../examples/soundness/main.rs"]
-mod soundness;
-
+use crate::soundness::adapter::{self, Judgment};
+use crate::soundness::case::{Arithmetic, Case, Claim, Model, Token, Wanted};
+use crate::soundness::graph::Graph;
+use crate::soundness::random::Random;
+use crate::soundness::{program, read, truth};
 use monolayer::memorize::{Memorizer, Precision};
-use soundness::adapter::{self, Judgment};
-use soundness::case::{Arithmetic, Case, Claim, Model, Token, Wanted};
-use soundness::graph::Graph;
-use soundness::random::Random;
-use soundness::{program, read, truth};
 
 const TASK: &str = "task:reverse:alphabet=3,length=1..3";
 
@@ -53,7 +49,7 @@ fn honest() -> Case {
         let label = |t: usize| named.labels.iter().position(|l| *l == data.label_text(t)).unwrap();
         wanted.push(range.map(|t| Wanted::Label(label(t))).collect());
     }
-    let data = soundness::case::Data { sequences, wanted };
+    let data = crate::soundness::case::Data { sequences, wanted };
     Case { kind: "library", model: named.model, data, arithmetic: Arithmetic::Double, claim: Claim::Labels }
 }
 
