@@ -69,7 +69,8 @@ impl Judged {
 /// A model with the sequences it is judged on.
 pub struct Judge<'a> {
     prepared: &'a Prepared<'a>,
-    blocks: Vec<Block<'a>>,
+    /// The blocks of the model, in order.
+    pub blocks: Vec<Block<'a>>,
     inputs: &'a Inputs,
 }
 
@@ -96,7 +97,7 @@ impl<'a> Judge<'a> {
     }
 
     /// The tokens of a sequence as the model reads them, the start token first.
-    fn tokens(&self, sequence: usize) -> Option<Vec<Vec<Ball>>> {
+    pub fn tokens(&self, sequence: usize) -> Option<Vec<Vec<Ball>>> {
         let range = self.inputs.offsets[sequence]..self.inputs.offsets[sequence + 1];
         let own = self.inputs.ids[range].iter().map(|&id| &self.inputs.vectors[id as usize]);
         let all = self.inputs.start.iter().chain(own).enumerate();
@@ -137,8 +138,7 @@ impl<'a> Judge<'a> {
     /// The token after the feed-forward part; `open` names the units that are not known to be off.
     fn output(&self, block: &Block, token: &Attended, open: Option<&[usize]>) -> Option<Output> {
         let hidden = block.part.map_or(0, |part| part.w1.len());
-        let mut terms = Vec::new();
-        let mut unit = |j: usize| block.unit(self.arithmetic(), token, j, &mut terms);
+        let unit = |j: usize| block.unit(self.arithmetic(), token, j);
         let units: Option<Vec<Unit>> = match open {
             Some(open) => open.iter().map(|&j| unit(j)).collect(),
             None => (0..hidden).map(unit).collect(),

@@ -112,8 +112,8 @@ fn points(model: &Model, data: &Data, layer: usize, threads: usize) -> Option<Ve
     for (s, outputs) in outputs.into_iter().enumerate() {
         for (token, output) in (data.offsets[s]..).zip(outputs?) {
             if seen.insert(contexts[token]) {
-                let along = direction.iter().zip(&output).map(|(a, x)| Term::product(*a, *x)).collect::<Vec<_>>();
-                all.push(Point { token, context: contexts[token], along: real_sum(&along), output });
+                let along = real_sum(direction.iter().zip(&output).map(|(a, x)| Term::product(*a, *x)));
+                all.push(Point { token, context: contexts[token], along, output });
             }
         }
     }
@@ -134,7 +134,7 @@ fn order(a: Ball, b: Ball) -> Ordering {
 
 /// Encloses the square of the Euclidean norm.
 fn norm_squared(x: &[Ball]) -> Ball {
-    real_sum(&x.iter().map(|x| Term::product(*x, *x)).collect::<Vec<_>>())
+    real_sum(x.iter().map(|x| Term::product(*x, *x)))
 }
 
 /// Encloses 2^x; nothing where x is out of range.
