@@ -7,15 +7,17 @@
 //!
 //! - [`convert`], [`source`]: datasets in any container.
 //! - [`options`], [`mod@verify`]: what is asked.
-//! - [`tokens`], [`report`]: what was found.
+//! - [`tokens`], [`report`], `fill`, `witness`: what was found.
 
 pub mod convert;
 pub mod error;
+mod fill;
 pub mod options;
 pub mod report;
 pub mod source;
 pub mod tokens;
 pub mod verify;
+mod witness;
 
 pub use options::{Format, Options, Precision};
 pub use report::{Report, Verdict};

@@ -8,15 +8,18 @@ use std::time::{Duration, Instant};
 use monolayer_core::exact::real::Rational;
 use monolayer_core::model::Model;
 use monolayer_core::read::certificate::{self, Certificate, Claim as Claimed};
-use monolayer_core::read::{self, at, directory};
+use monolayer_core::read::directory::{self, Hashes};
+use monolayer_core::read::{self, at};
 use monolayer_core::rules::claims::{Found, Request, check as judge};
-use monolayer_core::rules::judge::{Judged, Verdict as Judgement};
+use monolayer_core::rules::judge::Verdict as Judgement;
 
 use crate::error::{Error, Result};
+use crate::fill::Fill;
 use crate::options::{Options, Precision};
-use crate::report::{Claim, Finding, Report, Verdict};
+use crate::report::{Claim, Report, Verdict};
 use crate::source::{self, Source};
-use crate::tokens::{label_name, middle, radius, ratio, unfit};
+use crate::tokens::unfit;
+use crate::witness::About;
 
 /// Checks a model directory, against a dataset if there is one. Files that cannot be read give the verdict "error".
 pub fn verify(dir: &Path, data: Option<&str>, options: &Options) -> Report {
@@ -39,47 +42,121 @@ fn check(dir: &Path, data: Option<&str>, options: &Options) -> Result<Report> {
         let help = "give a dataset, or a directory with a certificate.json";
         return Err(Error::new(dir.display().to_string(), "no dataset and no certificate: nothing to verify", help));
     }
-    let tolerance = options.tolerance.map(tolerance).transpose()?;
-    let present: Vec<String> = certificate.iter().flat_map(|c| &c.claims).map(|c| kind(c).to_owned()).collect();
-    let contexts_only = options.claims.is_none()
-        && source.as_ref().is_some_and(|source| {
-            let mapping = present.iter().any(|kind| kind == MAPPING);
-            mapping && gives_no_labels(&model, source, tolerance.is_some() || present.iter().any(|k| k == "outputs"))
-        });
-    let kinds = if contexts_only { Some(&present) } else { options.claims.as_ref() };
-    let missing = missing(dir, options.claims.as_deref(), &present, certificate.is_some())?;
-    let progress = Progress::new(options);
-    let request = Request {
-        model: &model,
-        hashes: &hashes,
-        certificate: certificate.as_ref(),
-        data: source.as_ref().map(|source| &source.data),
-        arithmetic: options.precision.map(Precision::arithmetic),
-        tolerance,
-        strict: options.strict,
-        kinds: kinds.map(Vec::as_slice),
-        bits: options.bits,
-        threads: options.threads,
-        tick: &|tokens, total| progress.add(tokens, total),
-    };
-    let fault =
-        |what| source.as_ref().map_or(Error::new(dir.display().to_string(), "", ""), |s| unfit(&model, s, what));
-    let found = judge(&request).map_err(fault)?;
-    if let (Some(source), None, None) = (&source, &found.pass, kinds) {
-        // The tokens were asked about, and the model cannot be run on them.
-        let why = found.not_checked.first().cloned().unwrap_or_default();
-        return Err(unfit(&model, source, why.strip_prefix("labels: ").unwrap_or(&why).to_owned()));
+    let (certificate, source) = (certificate.as_ref(), source.as_ref());
+    Case { dir, options, model: &model, hashes: &hashes, certificate, source }.report()
+}
+
+/// What was read.
+struct Case<'a> {
+    dir: &'a Path,
+    options: &'a Options<'a>,
+    model: &'a Model,
+    hashes: &'a Hashes,
+    certificate: Option<&'a Certificate<'a>>,
+    source: Option<&'a Source>,
+}
+
+impl Case<'_> {
+    fn report(&self) -> Result<Report> {
+        let tolerance = self.options.tolerance.map(tolerance).transpose()?;
+        let claims = self.certificate.iter().flat_map(|c| &c.claims);
+        let present: Vec<String> = claims.map(|claim| kind(claim).to_owned()).collect();
+        let missing = missing(self.dir, self.options.claims.as_deref(), &present, self.certificate.is_some())?;
+        let contexts_only = self.options.claims.is_none() && self.contexts_only(&present, tolerance.is_some());
+        let kinds = if contexts_only { Some(&present) } else { self.options.claims.as_ref() };
+        let found = self.judge(kinds, tolerance)?;
+        if let Some(file) = &self.options.witness {
+            self.witness(file)?;
+        }
+        let mut report = self.filled(&found);
+        if contexts_only {
+            report.warnings.push("the model gives no labels of the dataset: only claims are checked".into());
+        }
+        if !missing.is_empty() {
+            report.not_checked.extend(missing);
+            report.verdict = report.verdict.and(Verdict::Unknown);
+        }
+        Ok(report)
     }
-    let mut report = Filled { options, model: &model, source: source.as_ref(), found: &found }.report();
-    report.other_data = other_data(certificate.as_ref(), source.as_ref());
-    if contexts_only {
-        report.warnings.push("the model gives no labels of the dataset: only claims are checked".into());
+
+    /// Asks the core.
+    fn judge(&self, kinds: Option<&Vec<String>>, tolerance: Option<Rational>) -> Result<Found> {
+        let progress = Progress::new(self.options);
+        let request = Request {
+            model: self.model,
+            hashes: self.hashes,
+            certificate: self.certificate,
+            data: self.source.map(|source| &source.data),
+            arithmetic: self.options.precision.map(Precision::arithmetic),
+            tolerance,
+            strict: self.options.strict,
+            kinds: kinds.map(Vec::as_slice),
+            bits: self.options.bits,
+            threads: self.options.threads,
+            tick: &|tokens, total| progress.add(tokens, total),
+        };
+        let unfit = |what: &str| match self.source {
+            Some(source) => unfit(self.model, source, what.to_owned()),
+            None => Error::new(self.dir.display().to_string(), what, "give data that it can be judged on"),
+        };
+        let found = judge(&request).map_err(|what| unfit(&what))?;
+        if self.source.is_some() && kinds.is_none() && found.pass.is_none() {
+            // The tokens were asked about, and the model cannot be run on them.
+            let why = found.not_checked.first().map_or("", String::as_str);
+            return Err(unfit(why.strip_prefix("labels: ").unwrap_or(why)));
+        }
+        Ok(found)
     }
-    if !missing.is_empty() {
-        report.not_checked.extend(missing);
-        report.verdict = report.verdict.and(Verdict::Unknown);
+
+    /// Whether the data is there only for claims about contexts: it has no labels, or the model is attention that gives none.
+    fn contexts_only(&self, present: &[String], tolerance: bool) -> bool {
+        let claimed = |kind: &str| present.iter().any(|claim| claim == kind);
+        let Some(data) = self.source.map(|source| &source.data).filter(|_| claimed(MAPPING)) else { return false };
+        match (&data.labels, data.label_values.d) {
+            (None, _) => true,
+            (Some(_), 0) => self.model.head.as_ref().is_none_or(|head| head.labels.is_none()),
+            (Some(_), _) => self.model.head.is_none() && !tolerance && !claimed("outputs"),
+        }
     }
-    Ok(report)
+
+    fn witness(&self, file: &Path) -> Result<()> {
+        let Some(source) = self.source else {
+            return Err(Error::new(file.display().to_string(), "witnesses are about data", "give a dataset"));
+        };
+        let (precision, threads) = (self.options.precision, self.options.threads);
+        let (model, hashes, certificate) = (self.model, self.hashes, self.certificate);
+        About { model, hashes, certificate, source, precision, threads }.write(file)
+    }
+
+    /// Whether the certificate is about other data, or about none.
+    fn other_data(&self) -> bool {
+        let pair = self.certificate.zip(self.source);
+        pair.is_some_and(|(certificate, source)| certificate.data.as_deref() != Some(source.data.hash.as_str()))
+    }
+
+    fn filled(&self, found: &Found) -> Report {
+        let mut report = Report {
+            verdict: verdict(found.verdict),
+            impossible: found.impossible.iter().filter(|x| **x).count(),
+            claims: found.claims.iter().map(Claim::new).collect(),
+            not_checked: found.not_checked.clone(),
+            other_data: self.other_data(),
+            ..Report::new()
+        };
+        let Some(source) = self.source else { return report };
+        report.warnings.clone_from(&source.warnings);
+        (report.tokens, report.sequences, report.free) = (source.tokens(), source.sequences(), source.free());
+        if let Some(pass) = &found.pass {
+            let precision = Precision::of_arithmetic(pass.arithmetic);
+            report.precision = precision.name().into();
+            let mut fill = Fill { options: self.options, model: self.model, source, precision, report };
+            for (t, judged) in pass.tokens.iter().enumerate() {
+                fill.token(t, judged, found.impossible[t]);
+            }
+            report = fill.report;
+        }
+        report
+    }
 }
 
 const CERTIFICATE: &str = "certificate.json";
@@ -130,20 +207,6 @@ fn missing(dir: &Path, asked: Option<&[String]>, present: &[String], certified: 
     Ok(absent.map(|kind| format!("{kind}: the certificate has no such claim")).collect())
 }
 
-/// Whether a dataset is there only for claims about contexts: it has no labels, or the model is attention that gives none.
-fn gives_no_labels(model: &Model, source: &Source, tolerance: bool) -> bool {
-    match (&source.data.labels, source.data.label_values.d) {
-        (None, _) => true,
-        (Some(_), 0) => model.head.as_ref().is_none_or(|head| head.labels.is_none()),
-        (Some(_), _) => model.head.is_none() && !tolerance,
-    }
-}
-
-fn other_data(certificate: Option<&Certificate>, source: Option<&Source>) -> bool {
-    let pair = certificate.zip(source);
-    pair.is_some_and(|(certificate, source)| certificate.data.as_deref() != Some(source.data.hash.as_str()))
-}
-
 /// Tells of the progress, a few times a second.
 struct Progress<'a, 'b> {
     options: &'a Options<'b>,
@@ -166,110 +229,6 @@ impl<'a, 'b> Progress<'a, 'b> {
         if done > 0 && (last.elapsed() >= Self::EVERY || done % total.max(1) == 0) {
             *last = Instant::now();
             tell((done - 1) % total.max(1) + 1, total);
-        }
-    }
-}
-
-/// What was found, on its way into a report.
-struct Filled<'a> {
-    options: &'a Options<'a>,
-    model: &'a Model,
-    source: Option<&'a Source>,
-    found: &'a Found,
-}
-
-impl Filled<'_> {
-    fn report(&self) -> Report {
-        let mut report = Report {
-            verdict: verdict(self.found.verdict),
-            impossible: self.found.impossible.iter().filter(|x| **x).count(),
-            claims: self.found.claims.iter().map(Claim::new).collect(),
-            not_checked: self.found.not_checked.clone(),
-            ..Report::new()
-        };
-        if let Some(source) = self.source {
-            report.warnings.clone_from(&source.warnings);
-            (report.tokens, report.sequences, report.free) = (source.tokens(), source.sequences(), source.free());
-        }
-        if let (Some(source), Some(pass)) = (self.source, &self.found.pass) {
-            report.precision = Precision::of_arithmetic(pass.arithmetic).name().into();
-            for (t, judged) in pass.tokens.iter().enumerate() {
-                self.token(&mut report, source, t, judged);
-            }
-        }
-        report
-    }
-
-    /// Counts a token, and writes it out unless it holds.
-    fn token(&self, report: &mut Report, source: &Source, t: usize, judged: &Judged) {
-        let counts = self.options.strict || !self.found.impossible[t];
-        let list = match judged.verdict {
-            Judgement::Free => return,
-            _ if !counts => &mut report.impossible_tokens,
-            Judgement::Right => {
-                report.verified += 1;
-                let smallest = report.smallest_margin_ratio.unwrap_or(f64::INFINITY);
-                report.smallest_margin_ratio =
-                    Some(ratio(judged).unwrap_or(smallest).min(smallest)).filter(|x| x.is_finite());
-                return;
-            }
-            Judgement::Wrong => {
-                report.refuted += 1;
-                &mut report.counterexamples
-            }
-            Judgement::Unknown => {
-                report.unknown += 1;
-                &mut report.open
-            }
-        };
-        if list.len() < self.options.findings {
-            let what = self.what(source, t, judged, !counts);
-            let (position, place, text) = (source.locate(t), source.place(t), source.shown(t));
-            let given = judged.given.and_then(|label| label_name(self.model, label)).map(str::to_owned);
-            list.push(Finding { token: t, position, place, text, what, given });
-        }
-    }
-
-    /// What is to be said of a token.
-    fn what(&self, source: &Source, t: usize, judged: &Judged, impossible: bool) -> String {
-        let wanted = source.label(t).unwrap_or_default();
-        let margin = judged.margin.map_or(String::new(), |margin| {
-            format!(" (margin {:.6e}, error bound {:.6e})", middle(margin), radius(margin))
-        });
-        if source.data.label_values.d > 0 {
-            let (at, off) = (judged.rival + 1, "within the tolerance");
-            return match judged.verdict {
-                Judgement::Wrong => format!("coordinate {at} is not {off} of its target{margin}"),
-                Judgement::Right => format!("every coordinate is {off} of its target"),
-                _ => format!("coordinate {at} may not be {off}{margin}: {}", self.advice(judged)),
-            };
-        }
-        let names = self.model.head.as_ref().and_then(|head| head.labels.as_ref());
-        let given = judged.given.or((judged.verdict == Judgement::Wrong).then_some(judged.rival));
-        let given = given.and_then(|label| label_name(self.model, label)).unwrap_or("(not known)");
-        let unknown_label = names.is_some_and(|names| !names.contains(&wanted));
-        match judged.verdict {
-            _ if unknown_label => format!("wanted {wanted:?}, which is no label of the model; it gives {given:?}"),
-            Judgement::Right => format!("the model gives {wanted:?}, as the data asks here"),
-            Judgement::Wrong if judged.given.is_none() => {
-                format!("wanted {wanted:?}, but {given:?} scores higher{margin}")
-            }
-            Judgement::Wrong => format!("wanted {wanted:?}, the model gives {given:?}{margin}"),
-            _ if impossible => format!("wanted {wanted:?}, the model seems to give {given:?}{margin}"),
-            _ => format!("wanted {wanted:?}{margin}: {}", self.advice(judged)),
-        }
-    }
-
-    /// What may decide an open token.
-    fn advice(&self, judged: &Judged) -> String {
-        let arithmetic = self.found.pass.as_ref().map(|pass| Precision::of_arithmetic(pass.arithmetic));
-        let wider = if arithmetic == Some(Precision::F32) { "f64 or real arithmetic" } else { "real arithmetic" };
-        if arithmetic == Some(Precision::Real) {
-            return format!("not decided with {} bits; more may decide it", self.options.bits);
-        }
-        match judged.margin {
-            None => format!("a sum may overflow in some program; {wider} may decide it"),
-            Some(_) => format!("{wider} may decide it"),
         }
     }
 }
