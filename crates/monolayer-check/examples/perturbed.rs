@@ -14,7 +14,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use monolayer::matrix::Matrix;
+use monolayer::arithmetic::matrix::Matrix;
 use monolayer::memorize::{Memorizer, Precision};
 use monolayer::model::{AnyModel, Predictions};
 use monolayer::{Dataset, Model};

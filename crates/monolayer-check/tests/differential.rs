@@ -5,10 +5,10 @@ mod common;
 use std::path::Path;
 
 use common::spoil::fuzz;
-use monolayer::attention::Mask;
-use monolayer::context::Contexts;
-use monolayer::dataset as theirs;
+use monolayer::data as theirs;
+use monolayer::data::context::Contexts;
 use monolayer::memorize::Memorizer;
+use monolayer::paper::attention::Mask;
 use monolayer_check::dataset::{self as ours, Alphabet, Labels};
 use monolayer_check::{Options, Precision, Verdict, context, model, verify};
 
@@ -131,7 +131,7 @@ fn the_same_tokens_are_impossible() {
 
 /// Whether the compiler and the checker accept a model directory.
 fn both_accept(dir: &Path) -> (bool, bool) {
-    let theirs = monolayer::model_file::read(dir).is_ok() || monolayer::exact_file::read(dir).is_ok();
+    let theirs = monolayer::model::file::read(dir).is_ok() || monolayer::model::exact_file::read(dir).is_ok();
     (theirs, model::read(dir).is_ok())
 }
 

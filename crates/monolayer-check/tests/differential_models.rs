@@ -9,10 +9,10 @@ use std::path::Path;
 
 use common::Files;
 use common::spoil::fuzz;
-use monolayer::attention::{Kind, Mask};
-use monolayer::kernels::Real;
-use monolayer::model::Predictions;
-use monolayer::{AnyModel, Dataset, exact, exact_file, model_file, with_model};
+use monolayer::arithmetic::kernels::Real;
+use monolayer::model::{Predictions, exact, exact_file, file as model_file};
+use monolayer::paper::attention::{Kind, Mask};
+use monolayer::{AnyModel, Dataset, with_model};
 use monolayer_check::big::weight::{Rational, Weight as _};
 use monolayer_check::model::{self, Model, Stored};
 use monolayer_check::{Options, Verdict, verify};
@@ -269,7 +269,7 @@ fn models_of_every_kind_are_read_and_run_alike() {
                 let options = Options { tolerance: Some(1e-4), strict: true, ..Options::default() };
                 verify(&dir, path.to_str(), &options)
             };
-            let data = Dataset::read("x", monolayer::dataset::Format::JsonLines, lines(words, &[]).as_bytes());
+            let data = Dataset::read("x", monolayer::data::Format::JsonLines, lines(words, &[]).as_bytes());
             let mut labels = predicted(&dir, &data.unwrap());
             let report = verdict(&labels);
             assert_eq!(report.verdict, Verdict::Verified, "{kind}, {dtype}: {}", report.text());

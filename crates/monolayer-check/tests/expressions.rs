@@ -1,8 +1,8 @@
 //! Compiler and checker read functions alike: the same texts are accepted, and they mean the same.
 
+use monolayer::approximate::expression::Expression as TheirExpression;
+use monolayer::approximate::function::Function as _;
 use monolayer::arithmetic::Interval as Theirs;
-use monolayer::expression::Expression as TheirExpression;
-use monolayer::function::Function as _;
 use monolayer_check::expression::{Expression, Machine};
 use monolayer_check::interval::Interval;
 use proptest::prelude::*;

@@ -20,8 +20,8 @@ use std::str::FromStr;
 
 use anyhow::Result;
 use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
-use monolayer::attention::Mask;
-use monolayer::dataset::Format;
+use monolayer::data::Format;
+use monolayer::paper::attention::Mask;
 use monolayer::{Dataset, Error};
 
 /// Compile a dataset into a Transformer with ONE rank-1 self-attention layer, and prove that it works.

@@ -1,6 +1,8 @@
 //! The lab of monolayer: the statements of the paper as runs, figures, the experiments, and the report page. No printing
 //! here.
 
+pub mod approximation_study;
+pub mod bench;
 pub mod claims;
 pub mod example;
 pub mod experiment;

@@ -1,7 +1,7 @@
 //! The theorem in one picture: the sentences in which a word stands, each as its Boltzmann curve; the word's query cuts them
 //! at different ids, and the ids lie on a line, each with its label.
 
-use monolayer::kernels::Real;
+use monolayer::arithmetic::kernels::Real;
 use monolayer::{Dataset, Error, Model, Result};
 
 use crate::plot::Scene;

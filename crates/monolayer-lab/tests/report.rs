@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use monolayer::dataset::Format;
+use monolayer::data::Format;
 use monolayer::memorize::Memorizer;
 use monolayer::{Dataset, with_model};
 use monolayer_lab::report::{Data, page};

@@ -1,8 +1,8 @@
 //! What accuracy means little below, and what no model can pass.
 
-use monolayer::attention::Mask;
-use monolayer::context::Contexts;
-use monolayer::dataset::{Dataset, Labels};
+use monolayer::data::context::Contexts;
+use monolayer::data::{Dataset, Labels};
+use monolayer::paper::attention::Mask;
 use serde::Serialize;
 
 /// The accuracy on its own training set of a model that knows less than everything, at best.
@@ -39,7 +39,7 @@ impl Ceilings {
 mod tests {
     use super::*;
     use crate::labels::Scheme;
-    use monolayer::dataset::Format;
+    use monolayer::data::Format;
 
     #[test]
     fn each_ceiling_counts_what_it_cannot_see() {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::Write as _;
 use std::path::Path;
 
-use monolayer::kernels::Real;
+use monolayer::arithmetic::kernels::Real;
 use monolayer::{Error, Result};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};

@@ -6,7 +6,7 @@ use rand_distr::StandardNormal;
 use rayon::prelude::*;
 
 use monolayer::Error;
-use monolayer::kernels::{self, Real};
+use monolayer::arithmetic::kernels::{self, Real};
 
 use crate::architecture::{Architecture, Layout};
 use crate::loss::arg_max;

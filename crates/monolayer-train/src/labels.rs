@@ -5,7 +5,7 @@
 
 use std::str::FromStr;
 
-use monolayer::dataset::{Dataset, Labels, Vocabulary};
+use monolayer::data::{Dataset, Labels, Vocabulary};
 use monolayer::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -83,7 +83,7 @@ impl Scheme {
 mod tests {
     use super::*;
     use crate::entities::Entity;
-    use monolayer::dataset::Format;
+    use monolayer::data::Format;
     use proptest::prelude::*;
 
     fn spans(labels: &[String]) -> Vec<Entity<'_>> {

@@ -1,6 +1,6 @@
 //! What a run reports while it goes on.
 
-use monolayer::dataset::{Dataset, Labels};
+use monolayer::data::{Dataset, Labels};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Times;

@@ -7,11 +7,12 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
 
-use monolayer::dataset::{Dataset, Vocabulary};
-use monolayer::kernels::Real;
-use monolayer::matrix::Matrix;
+use monolayer::arithmetic::kernels::Real;
+use monolayer::arithmetic::matrix::Matrix;
+use monolayer::data::{Dataset, Vocabulary};
+use monolayer::model;
 use monolayer::model::{Head, Model, Words};
-use monolayer::{Error, Result, model_file};
+use monolayer::{Error, Result};
 use serde_json::json;
 
 use crate::checkpoint::{self, Progress};
@@ -388,7 +389,7 @@ impl<'a, R: Real> Run<'a, R> {
             checkpoint::put(dir, "metrics.jsonl", b"")
         };
         if let Some(model) = self.model(snapshot.parameters()) {
-            return model_file::write(&model, out, more);
+            return model::file::write(&model, out, more);
         }
         if out.join("config.json").exists() {
             return Err(Error::model(out, "a model is there, and layer norm makes none", "choose another directory"));
@@ -407,7 +408,7 @@ impl<'a, R: Real> Run<'a, R> {
             let stage =
                 tempfile::Builder::new().prefix(".monolayer-").tempdir_in(out).map_err(|e| Error::io(out, e))?;
             let new = stage.path().join("new");
-            model_file::write(&model, &new, |_| Ok(()))?;
+            model::file::write(&model, &new, |_| Ok(()))?;
             for name in ["vocabulary.json", "model.safetensors", "config.json"] {
                 let (from, to) = (new.join(name), out.join(name));
                 if from.exists() {

@@ -1,7 +1,7 @@
 //! What a training run promises: the same on any number of threads, after a pause, with lazy or dense embedding rows; and that it
 //! notices when it goes wrong.
 
-use monolayer::kernels::Real;
+use monolayer::arithmetic::kernels::Real;
 use monolayer_train::engine::Parameters;
 use monolayer_train::{Architecture, Batch, Engine, Optimizer, Targets, Tokens};
 use rand::{RngExt as _, SeedableRng as _};

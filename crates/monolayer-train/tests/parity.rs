@@ -4,8 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
-use monolayer::dataset::{Dataset, Labels, Tokens as DataTokens};
-use monolayer::kernels::Real;
+use monolayer::arithmetic::kernels::Real;
+use monolayer::data::{Dataset, Labels, Tokens as DataTokens};
 use monolayer::{AnyModel, Model};
 use monolayer_train::engine::Parameters;
 use monolayer_train::{Architecture, Batch, Engine, Optimizer, Targets, Tokens, export};

@@ -3,8 +3,9 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use monolayer::dataset::{Dataset, Format};
-use monolayer::{AnyModel, bench};
+use monolayer::AnyModel;
+use monolayer::data::zipf_corpus;
+use monolayer::data::{Dataset, Format};
 use monolayer_train::Options;
 use monolayer_train::metrics::{Metrics, Seconds};
 use monolayer_train::options::{Dtype, Kind, Rank, Schedule};
@@ -43,8 +44,8 @@ fn metrics(dir: &Path) -> Vec<Metrics> {
 
 /// Stops a run three times, goes on each time, and compares with a run that was not stopped.
 fn resumed_is_the_same(options: &Options) {
-    let data = bench::zipf_corpus(3000, 1);
-    let dev = bench::zipf_corpus(300, 2);
+    let data = zipf_corpus(3000, 1);
+    let dev = zipf_corpus(300, 2);
     let directory = tempfile::tempdir().unwrap();
     let (whole, parts) = (directory.path().join("whole"), directory.path().join("parts"));
     let report = run(Source::Data(&data), Some(&dev), options, &whole, None);
@@ -96,7 +97,7 @@ fn resuming_gives_the_same_bytes_with_sgd_and_layer_norm() {
 
 #[test]
 fn evaluations_and_threads_change_nothing() {
-    let data = bench::zipf_corpus(3000, 1);
+    let data = zipf_corpus(3000, 1);
     let directory = tempfile::tempdir().unwrap();
     let weights = |name: &str, options: &Options, threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -112,8 +113,8 @@ fn evaluations_and_threads_change_nothing() {
 
 #[test]
 fn the_model_is_what_was_evaluated() {
-    let data = bench::zipf_corpus(3000, 1);
-    let dev = bench::zipf_corpus(500, 9);
+    let data = zipf_corpus(3000, 1);
+    let dev = zipf_corpus(500, 9);
     let directory = tempfile::tempdir().unwrap();
     let report =
         run(Source::Data(&data), Some(&dev), &Options { epochs: 80, eval_every: 0, ..small() }, directory.path(), None);
@@ -131,7 +132,7 @@ fn the_model_is_what_was_evaluated() {
 
 #[test]
 fn a_dense_embedding_is_nearly_the_lazy_one() {
-    let data = bench::zipf_corpus(3000, 1);
+    let data = zipf_corpus(3000, 1);
     let directory = tempfile::tempdir().unwrap();
     let loss = |name: &str, dense_embedding: bool| {
         let options = Options { dense_embedding, dtype: Dtype::F64, ..small() };
@@ -144,7 +145,7 @@ fn a_dense_embedding_is_nearly_the_lazy_one() {
 
 #[test]
 fn divergence_keeps_the_last_checkpoint() {
-    let data = bench::zipf_corpus(3000, 1);
+    let data = zipf_corpus(3000, 1);
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path();
     let good = run(Source::Data(&data), None, &Options { epochs: 2, ..small() }, out, None);
@@ -165,7 +166,7 @@ fn divergence_keeps_the_last_checkpoint() {
 
 #[test]
 fn a_run_that_can_go_on_is_not_overwritten() {
-    let data = bench::zipf_corpus(1000, 1);
+    let data = zipf_corpus(1000, 1);
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path();
     let options = small();
@@ -174,7 +175,7 @@ fn a_run_that_can_go_on_is_not_overwritten() {
     let message = train(&job, false, &mut |_| ControlFlow::Continue(())).unwrap_err().to_string();
     assert!(message.contains("not finished") && message.contains("--resume"), "{message}");
     // Nor is it resumed with other data, or from a file that was changed.
-    let other = bench::zipf_corpus(1000, 2);
+    let other = zipf_corpus(1000, 2);
     let job = Job { source: Source::Data(&other), ..job };
     assert!(train(&job, true, &mut |_| ControlFlow::Continue(())).unwrap_err().to_string().contains("other data"));
     let file = out.join("checkpoint.safetensors");
@@ -187,7 +188,7 @@ fn a_run_that_can_go_on_is_not_overwritten() {
 
 #[test]
 fn layer_norm_leaves_no_model() {
-    let data = bench::zipf_corpus(1000, 1);
+    let data = zipf_corpus(1000, 1);
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("new");
     let report = run(Source::Data(&data), None, &Options { layer_norm: true, ..small() }, &out, None);
@@ -230,7 +231,7 @@ fn a_function_is_learned_on_the_fly() {
 
 #[test]
 fn a_stop_is_heard_between_epochs_of_one_step() {
-    let data = bench::zipf_corpus(300, 1);
+    let data = zipf_corpus(300, 1);
     let directory = tempfile::tempdir().unwrap();
     let options = Options { batch: 1000, epochs: 50, ..small() };
     let report = run(Source::Data(&data), None, &options, directory.path(), Some(3));
@@ -240,7 +241,7 @@ fn a_stop_is_heard_between_epochs_of_one_step() {
 
 #[test]
 fn fixed_tensors_keep_their_values_through_a_stop() {
-    let data = bench::zipf_corpus(1000, 1);
+    let data = zipf_corpus(1000, 1);
     let directory = tempfile::tempdir().unwrap();
     let fixed = |name: &str, count: usize| Fixed {
         name: format!("layers.0.attention.{name}"),

@@ -7,53 +7,24 @@
 
 pub mod approximate;
 pub mod arithmetic;
-pub mod attention;
-pub mod baseline;
-pub mod bench;
-pub mod boltzmann;
-pub mod cells;
-pub mod certificate;
-pub mod coincidence;
-pub mod context;
-pub mod context_certificate;
 pub mod context_map;
-pub mod context_order;
-pub mod dataset;
-pub mod distance;
-pub mod embedding;
+pub mod data;
 pub mod error;
-pub mod exact;
-pub mod exact_file;
-pub mod explain;
-pub mod expression;
-pub mod feed_forward;
-pub mod forward;
-pub mod function;
-pub mod hardmax;
-pub mod kernels;
-pub mod lemmas;
-pub mod matrix;
 pub mod memorize;
 pub mod model;
-pub mod model_file;
-pub mod paper_scale;
-pub mod position;
-pub mod printed;
-pub mod projection;
-pub mod rank;
-pub mod search;
-pub mod separation;
-pub mod sparse;
-pub mod theorem_two;
-pub mod tight_scale;
-pub mod token_separation;
-pub mod token_vectors;
-pub mod transformer;
-mod widen;
+pub mod paper;
 
-pub use dataset::Dataset;
+// The names that files under work elsewhere still use for modules that have moved.
+use arithmetic::{kernels, matrix};
+use context_map::search;
+use data as dataset;
+use data::{context, embedding, positions as position, separation, token_vectors};
+use model::{certificate, exact, exact_file, file as model_file, rank};
+use paper::{attention, feed_forward, transformer};
+
+pub use arithmetic::Matrix;
+pub use data::Dataset;
 pub use error::{Error, Place, Result};
-pub use matrix::Matrix;
 pub use model::{AnyModel, Model};
 
 /// The tutorial's program is one of the tests.

@@ -1,8 +1,8 @@
 //! The Boltzmann operator, its derivatives, and the lemmas about it.
 
 use monolayer::arithmetic::{Ball, Interval, Number};
-use monolayer::boltzmann::{Boltzmann, boltz, difference, g, g_derivative, log_partition};
-use monolayer::lemmas::{lemma_1, lemma_4, lemma_5, lemma_6, lemma_7, lemma_m, lemma_s};
+use monolayer::paper::boltzmann::{Boltzmann, boltz, difference, g, g_derivative, log_partition};
+use monolayer::paper::lemmas::{lemma_1, lemma_4, lemma_5, lemma_6, lemma_7, lemma_m, lemma_s};
 use proptest::prelude::*;
 
 fn balls(a: &[f64], precision: usize) -> Vec<Ball> {
@@ -193,7 +193,7 @@ proptest! {
         let n = steps.len() + 1;
         let a = ladder(start, 2.0 * (n as f64).ln() + 3.0, &steps);
         match lemma_6(&a, k) {
-            Ok(statements) => prop_assert!(statements.iter().all(monolayer::lemmas::Inequality::holds), "{statements:?}"),
+            Ok(statements) => prop_assert!(statements.iter().all(monolayer::paper::lemmas::Inequality::holds), "{statements:?}"),
             Err(_) => prop_assert!(k == 0 || k + 1 >= n),
         }
     }
@@ -289,7 +289,7 @@ fn one_token_is_no_exception() {
 
 #[test]
 fn hypotheses_are_named() {
-    let why = |result: monolayer::Result<monolayer::lemmas::Inequality>| result.unwrap_err().to_string();
+    let why = |result: monolayer::Result<monolayer::paper::lemmas::Inequality>| result.unwrap_err().to_string();
     assert!(why(lemma_1(&[0.0, 1.0], &[0.0, 9.0], 9.0)).contains("1 and 0 are not more than 4.38"));
     assert!(why(lemma_1(&[0.0, 9.0], &[0.0, 0.0], 9.0)).contains("0 appears twice"));
     assert!(why(lemma_1(&[0.0, 9.0], &[0.0], 9.0)).contains("lengths 2 and 1"));
@@ -307,7 +307,7 @@ fn hypotheses_are_named() {
 /// Cases in which Lemmas S and M are nearly equalities: constants a little larger would be wrong.
 #[test]
 fn the_constants_of_lemmas_s_and_m_are_nearly_sharp() {
-    let ratio = |statement: monolayer::lemmas::Inequality| (statement.left / statement.right).to_interval();
+    let ratio = |statement: monolayer::paper::lemmas::Inequality| (statement.left / statement.right).to_interval();
     // One score below the maximum, against all scores from the next one on.
     let rest: Vec<f64> = (0..12).filter(|&k| k != 1).map(|k| -3.0 * f64::from(k)).collect();
     let s = ratio(lemma_s(&[0.0, -3.0], &rest, 3.0).unwrap());

@@ -1,9 +1,9 @@
 //! Cells of sequences, their levels, and certified errors against measured ones.
 
-use monolayer::cells::{Cell, Cells, Grid, Levels, Plan, levels, plan};
-use monolayer::distance::{Measured, distance};
-use monolayer::expression::{Expression, Program};
-use monolayer::function::{Function, Lipschitz};
+use monolayer::approximate::cells::{Cell, Cells, Grid, Levels, Plan, levels, plan};
+use monolayer::approximate::distance::{Measured, distance};
+use monolayer::approximate::expression::{Expression, Program};
+use monolayer::approximate::function::{Function, Lipschitz};
 use proptest::prelude::*;
 
 fn program(text: &str, dim: usize, length: usize) -> Program {

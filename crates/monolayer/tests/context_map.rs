@@ -1,16 +1,16 @@
 //! Certificates of contextual maps against brute force: all pairs, in balls of many bits.
 
 use monolayer::arithmetic::{Ball, Number};
-use monolayer::attention::{Attention, Mask};
-use monolayer::coincidence::Reason;
-use monolayer::context_certificate::{Certificate, output_length};
+use monolayer::context_map::certificate::{Certificate, output_length};
+use monolayer::context_map::coincidence::Reason;
+use monolayer::context_map::float_weights::TightScale;
+use monolayer::context_map::order::Order;
+use monolayer::context_map::token_separation::token_separation;
 use monolayer::context_map::{ContextMap, Groups, Projection, View};
-use monolayer::context_order::Order;
-use monolayer::dataset::Format;
-use monolayer::embedding::Embedding;
-use monolayer::tight_scale::TightScale;
-use monolayer::token_separation::token_separation;
-use monolayer::token_vectors::TokenVectors;
+use monolayer::data::Format;
+use monolayer::data::embedding::Embedding;
+use monolayer::data::token_vectors::TokenVectors;
+use monolayer::paper::attention::{Attention, Mask};
 use monolayer::{Dataset, Matrix};
 use proptest::prelude::*;
 
@@ -30,7 +30,7 @@ fn vectors(sequences: &[Vec<Vec<f64>>]) -> Dataset {
 fn ids_in_balls(view: &View, map: &ContextMap, head_size: usize) -> Vec<Vec<Ball>> {
     let attention = map.attention(view.mask, head_size);
     let lift = |m: &Matrix<f64>| m.map(|&x| ball(x));
-    let heads = attention.heads.iter().map(|h| monolayer::attention::Head {
+    let heads = attention.heads.iter().map(|h| monolayer::paper::attention::Head {
         w_q: lift(&h.w_q),
         w_k: lift(&h.w_k),
         w_v: lift(&h.w_v),
@@ -210,7 +210,7 @@ fn scale(candidates: usize) -> TightScale {
     TightScale { labels_only: false, kappa: None, w_o: None, seed: 3, candidates }
 }
 
-fn built(data: &Dataset, positions: &str, scale: &TightScale) -> monolayer::tight_scale::TightMap {
+fn built(data: &Dataset, positions: &str, scale: &TightScale) -> monolayer::context_map::float_weights::TightMap {
     let vectors = TokenVectors::new(data, &Embedding::Sign(16), &positions.parse().unwrap(), 0, 0).unwrap();
     let view = View::new(data, &vectors, Mask::None);
     scale.build(&view, None, &|_, _| ()).unwrap()

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use common::{Rows, Values};
-use monolayer::dataset::{Format, Labels, Tokens};
+use monolayer::data::{Format, Labels, Tokens};
 use monolayer::{Dataset, Result};
 use proptest::prelude::*;
 

@@ -1,14 +1,14 @@
 //! The numbers of docs/errata.md: where the paper's statements or formulas do not hold as printed.
 
+use monolayer::arithmetic::matrix::Matrix;
 use monolayer::arithmetic::{Interval, Number};
-use monolayer::attention::{Attention, Head, Kind, Mask};
-use monolayer::boltzmann::{Boltzmann, difference};
-use monolayer::context::Contexts;
-use monolayer::feed_forward::FeedForward;
-use monolayer::lemmas::{lemma_1, lemma_s};
-use monolayer::matrix::Matrix;
-use monolayer::printed::{corollary_2_radius, corollary_2_separation, equation_47};
-use monolayer::separation::separation;
+use monolayer::data::context::Contexts;
+use monolayer::data::separation::separation;
+use monolayer::paper::attention::{Attention, Head, Kind, Mask};
+use monolayer::paper::boltzmann::{Boltzmann, difference};
+use monolayer::paper::counterexamples::{corollary_2_radius, corollary_2_separation, equation_47};
+use monolayer::paper::feed_forward::FeedForward;
+use monolayer::paper::lemmas::{lemma_1, lemma_s};
 use proptest::prelude::*;
 
 /// The tokens `a v` for each a, one per row.

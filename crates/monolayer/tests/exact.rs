@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use dashu_ratio::RBig;
-use monolayer::dataset::{Format, Labels};
-use monolayer::exact::{self, map_model, rational};
-use monolayer::exact_file;
+use monolayer::data::{Format, Labels};
 use monolayer::memorize::deep::{DeepMemo, memorize_deep, nonzero};
 use monolayer::memorize::vectors::{ExactMemo, Method, VectorOptions, memorize_exactly, memorize_vectors};
+use monolayer::model::exact::{self, map_model, rational};
+use monolayer::model::exact_file;
 use monolayer::{Dataset, Model};
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};

@@ -1,8 +1,8 @@
 //! The expression language: what it means, where it is undefined, and how mistakes are reported.
 
+use monolayer::approximate::expression::{Domain, Expression, Program};
+use monolayer::approximate::function::Function;
 use monolayer::arithmetic::Interval;
-use monolayer::expression::{Domain, Expression, Program};
-use monolayer::function::Function;
 use proptest::prelude::*;
 
 fn program(text: &str, dim: usize, length: usize) -> Program {
@@ -153,7 +153,7 @@ fn hostile_text_neither_overflows_the_stack_nor_hangs() {
 
 #[test]
 fn every_function_of_the_zoo_has_values_on_the_cube() {
-    for named in monolayer::expression::zoo::ZOO {
+    for named in monolayer::approximate::expression::zoo::ZOO {
         for (dim, length) in [(1, 1), (1, 3), (2, 2)] {
             let function = program(named.name, dim, length);
             assert_eq!(
@@ -164,7 +164,7 @@ fn every_function_of_the_zoo_has_values_on_the_cube() {
         }
     }
     let documented = include_str!("../../../docs/format.md");
-    for named in monolayer::expression::zoo::ZOO {
+    for named in monolayer::approximate::expression::zoo::ZOO {
         let row = format!("| `{}` | `{}` | {} |", named.name, named.text(1), named.what);
         assert!(documented.contains(&row), "docs/format.md lacks {row}");
     }

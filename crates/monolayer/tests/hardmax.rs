@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 
 use dashu_ratio::RBig;
+use monolayer::arithmetic::matrix::Matrix;
 use monolayer::arithmetic::{Interval, Number as _};
-use monolayer::attention::{Attention, Head, Kind, Mask};
-use monolayer::exact::map_attention;
-use monolayer::hardmax::{self, HardmaxLayer, draws, line, mean_pooling, printed_pair, softmax_gap, witness};
-use monolayer::matrix::Matrix;
+use monolayer::model::exact::map_attention;
+use monolayer::paper::attention::{Attention, Head, Kind, Mask};
+use monolayer::paper::hardmax::{self, HardmaxLayer, draws, line, mean_pooling, printed_pair, softmax_gap, witness};
 use proptest::prelude::*;
 
 fn integers(numbers: &[i64]) -> Vec<RBig> {
@@ -149,7 +149,7 @@ fn what_is_no_witness() {
 #[test]
 fn softmax_tells_the_pair_apart() {
     for (v, length) in [(1e-200, 4), (1e200, 4), (-0.3, 200)] {
-        let gap = softmax_gap(&[RBig::ZERO, monolayer::exact::rational(v)], length).unwrap();
+        let gap = softmax_gap(&[RBig::ZERO, monolayer::model::exact::rational(v)], length).unwrap();
         assert!(gap.coordinate == 1 && gap.gap.is_certainly_positive(), "{v} {gap:?}");
         assert!(gap.gap.to_interval().lo() > 0.1 * f64::abs(v), "{v} {gap:?}");
     }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use monolayer::dataset::Format;
+use monolayer::data::Format;
 use monolayer::{AnyModel, Dataset};
 use proptest::prelude::*;
 use safetensors::tensor::{Dtype, TensorView};

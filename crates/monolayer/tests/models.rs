@@ -4,12 +4,12 @@ mod random;
 
 use std::path::Path;
 
-use monolayer::attention::{Kind, Mask};
-use monolayer::dataset::{Labels, Tokens, Vocabulary};
-use monolayer::kernels::Real;
-use monolayer::matrix::Matrix;
+use monolayer::arithmetic::kernels::Real;
+use monolayer::arithmetic::matrix::Matrix;
+use monolayer::data::{Labels, Tokens, Vocabulary};
 use monolayer::model::{Head, Words};
-use monolayer::transformer::Transformer;
+use monolayer::paper::attention::{Kind, Mask};
+use monolayer::paper::transformer::Transformer;
 use monolayer::{AnyModel, Dataset, Model};
 use proptest::prelude::*;
 use serde_json::json;

@@ -2,12 +2,12 @@
 
 mod random;
 
+use monolayer::arithmetic::kernels::{self, Real};
+use monolayer::arithmetic::matrix::Matrix;
 use monolayer::arithmetic::{Ball, Interval, Number};
-use monolayer::attention::{Attention, Kind, Mask};
-use monolayer::forward;
-use monolayer::kernels::{self, Real};
-use monolayer::matrix::Matrix;
-use monolayer::transformer::{Layer, Transformer};
+use monolayer::model::forward;
+use monolayer::paper::attention::{Attention, Kind, Mask};
+use monolayer::paper::transformer::{Layer, Transformer};
 use proptest::prelude::*;
 
 /// The fast pass on sequences packed one after another.
@@ -133,7 +133,7 @@ fn hardmax_ties_are_exact() {
     let z = Matrix::new(5, 2, vec![1.0, 2.0, 3.0, 0.0, 1.0, 2.0, -1.0, 2.0, 2.0, 1.0]);
     let row = |x: f64, y: f64| Matrix::new(1, 2, vec![x, y]);
     // Scores are (x + y)(query): tokens 1, 2, 3 and 5 tie.
-    let head = monolayer::attention::Head {
+    let head = monolayer::paper::attention::Head {
         w_q: row(1.0, 1.0),
         w_k: row(1.0, 1.0),
         w_v: row(1.0, 0.0),

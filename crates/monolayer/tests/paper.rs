@@ -1,8 +1,8 @@
 //! Corollary 1 with the paper's constants, on toys.
 
 use monolayer::Dataset;
-use monolayer::dataset::Format;
-use monolayer::embedding::Embedding;
+use monolayer::data::Format;
+use monolayer::data::embedding::Embedding;
 use monolayer::memorize::paper::{PaperMemo, memorize_paper};
 
 const MOST_BITS: usize = 1 << 15;

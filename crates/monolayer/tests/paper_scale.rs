@@ -1,17 +1,17 @@
 //! Theorem 2 at its own scale: both ways of proof, against each other, against the formula, and against all pairs.
 
 use monolayer::arithmetic::{Ball, Interval, Number};
-use monolayer::attention::Mask;
-use monolayer::boltzmann::g;
+use monolayer::context_map::theorem_weights::direct::evaluate;
+use monolayer::context_map::theorem_weights::scores::Scores;
+use monolayer::context_map::theorem_weights::weights::Scale;
+use monolayer::context_map::theorem_weights::{Certified, Request, Way, certify, toys};
 use monolayer::context_map::{Groups, View};
-use monolayer::dataset::Format;
-use monolayer::embedding::Embedding;
-use monolayer::paper_scale::direct::evaluate;
-use monolayer::paper_scale::scores::Scores;
-use monolayer::paper_scale::weights::Scale;
-use monolayer::paper_scale::{Certified, Request, Way, certify, toys};
-use monolayer::position::Positions;
-use monolayer::token_vectors::TokenVectors;
+use monolayer::data::Format;
+use monolayer::data::embedding::Embedding;
+use monolayer::data::positions::Positions;
+use monolayer::data::token_vectors::TokenVectors;
+use monolayer::paper::attention::Mask;
+use monolayer::paper::boltzmann::g;
 use monolayer::{Dataset, Result};
 use proptest::prelude::*;
 

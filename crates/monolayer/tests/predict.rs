@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use monolayer::kernels::Real;
+use monolayer::arithmetic::kernels::Real;
 use monolayer::model::{Model, Predictions};
 use monolayer::{AnyModel, Dataset, with_model};
 use serde_json::Value;

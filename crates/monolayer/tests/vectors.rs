@@ -1,10 +1,10 @@
 //! Corollary 1 for given vectors: plateaus and curves, in real arithmetic, in floats, and at the edges.
 
-use monolayer::attention::Mask;
-use monolayer::dataset::Format;
+use monolayer::data::Format;
+use monolayer::data::positions::Positions;
 use monolayer::memorize::vectors::{Method, VectorMemo, VectorOptions, memorize_vectors};
 use monolayer::model::Predictions;
-use monolayer::position::Positions;
+use monolayer::paper::attention::Mask;
 use monolayer::{Dataset, Error};
 use proptest::prelude::*;
 use rand::SeedableRng;
@@ -197,7 +197,7 @@ proptest! {
         prop_assert!(memo.proof.smallest_ratio() > 1.0);
         // The float bound holds of the fast forward pass, which sums in an order of its own.
         if let Predictions::Outputs(outputs) = memo.model.predict(&data, &|_| {}).unwrap() {
-            let monolayer::dataset::Labels::Vectors { data: labels, .. } = &data.labels else { unreachable!() };
+            let monolayer::data::Labels::Vectors { data: labels, .. } = &data.labels else { unreachable!() };
             for (t, row) in outputs.iter_rows().enumerate().filter(|(t, _)| !memo.agreement.impossible.contains(t)) {
                 let wanted = &labels[t * row.len()..(t + 1) * row.len()];
                 let error = row.iter().zip(wanted).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use monolayer::Matrix;
-use monolayer::kernels::Real;
+use monolayer::arithmetic::kernels::Real;
 use monolayer_check::dataset::{Dataset, Labels};
 use monolayer_check::model::{Attention, Dtype, Embedding, FeedForward, Head, Layer, Model};
 use monolayer_train::engine::Parameters;
@@ -51,7 +51,7 @@ fn model<R: Real>(architecture: &Architecture, parameters: &Parameters<R>, dtype
     let transformer = export::transformer(architecture, parameters);
     let layers = transformer.layers.iter().map(|layer| {
         let heads = &layer.attention.as_ref().expect("trained layers have attention").heads;
-        let stack = |part: fn(&monolayer::attention::Head<R>) -> &Matrix<R>| -> Vec<f64> {
+        let stack = |part: fn(&monolayer::paper::attention::Head<R>) -> &Matrix<R>| -> Vec<f64> {
             heads.iter().flat_map(|head| wide(&part(head).data)).collect()
         };
         let attention = Attention {

@@ -8,11 +8,11 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::ValueEnum;
 use monolayer::Error;
+use monolayer::approximate::distance::{Measured, distance};
+use monolayer::approximate::expression::{Domain, Expression, Program, zoo};
+use monolayer::approximate::function::Function;
 use monolayer::approximate::{Approximation, Approximator, Needed, Reached, Tried, parts};
 use monolayer::arithmetic::Interval;
-use monolayer::distance::{Measured, distance};
-use monolayer::expression::{Domain, Expression, Program, zoo};
-use monolayer::function::Function;
 use serde_json::{Value, json};
 
 use super::{Outcome, Shared};

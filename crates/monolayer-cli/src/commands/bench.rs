@@ -9,9 +9,12 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::Subcommand;
+use monolayer::arithmetic::kernels::Real;
 use monolayer::context_map::Groups;
-use monolayer::kernels::Real;
-use monolayer::{AnyModel, Dataset, Model, bench, search, with_model};
+use monolayer::context_map::search;
+use monolayer::{AnyModel, Dataset, Model, with_model};
+use monolayer_lab::bench;
+use monolayer_train::bound::fastest;
 use serde_json::json;
 
 use super::{Outcome, Shared, context};
@@ -116,7 +119,7 @@ fn context_search(args: &context::MapArgs, shared: &Shared) -> Result<Outcome> {
         }
     }
     let everything = Groups::by_context(&view);
-    let pass = bench::fastest(|| {
+    let pass = fastest(|| {
         let ids = found.projection.ids(&view);
         std::hint::black_box(everything.smallest_gap(|t| ids[t]));
     });

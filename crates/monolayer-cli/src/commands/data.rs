@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use monolayer::context::{Agreement, Contexts, distinct_rows};
-use monolayer::dataset::{Labels, Tokens};
-use monolayer::embedding::Embedding;
-use monolayer::separation::{Separation, separation};
+use monolayer::data::context::{Agreement, Contexts, distinct_rows};
+use monolayer::data::embedding::Embedding;
+use monolayer::data::separation::{Separation, separation};
+use monolayer::data::{Labels, Tokens};
 use monolayer::{Dataset, Error};
 use monolayer_lab::files;
 use monolayer_train::labels::Scheme;

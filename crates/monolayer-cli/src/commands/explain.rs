@@ -4,8 +4,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use monolayer::dataset::Format;
-use monolayer::explain::{Neighbor, Trace};
+use monolayer::data::Format;
+use monolayer::model::explain::{Neighbor, Trace};
 use monolayer::{AnyModel, Dataset, Error, with_model};
 use serde_json::{Value, json};
 

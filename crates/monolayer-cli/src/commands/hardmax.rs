@@ -5,11 +5,14 @@ use std::time::Instant;
 
 use anyhow::Result;
 use dashu_ratio::RBig;
-use monolayer::attention::{Attention, Kind, Mask};
-use monolayer::exact::{map_attention, rational};
-use monolayer::hardmax::{HardmaxLayer, SoftmaxGap, Witness, draws, mean_pooling, printed_pair, softmax_gap, witness};
-use monolayer::kernels::Real as _;
-use monolayer::{AnyModel, Error, Model, exact_file, with_model};
+use monolayer::arithmetic::kernels::Real as _;
+use monolayer::model::exact::{map_attention, rational};
+use monolayer::model::exact_file;
+use monolayer::paper::attention::{Attention, Kind, Mask};
+use monolayer::paper::hardmax::{
+    HardmaxLayer, SoftmaxGap, Witness, draws, mean_pooling, printed_pair, softmax_gap, witness,
+};
+use monolayer::{AnyModel, Error, Model, with_model};
 use serde_json::{Value, json};
 
 use super::{Outcome, Shared};

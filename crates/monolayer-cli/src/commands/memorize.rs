@@ -8,12 +8,13 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use monolayer::certificate::Claim;
-use monolayer::dataset::{Labels, Tokens};
-use monolayer::embedding::Embedding;
+use monolayer::data::embedding::Embedding;
+use monolayer::data::positions::Positions;
+use monolayer::data::{Labels, Tokens};
 use monolayer::memorize::{Compiled, Memorizer, Precision, paper_parameters};
-use monolayer::position::Positions;
-use monolayer::{Dataset, model_file, with_model};
+use monolayer::model;
+use monolayer::model::certificate::Claim;
+use monolayer::{Dataset, with_model};
 use serde_json::{Value, json};
 
 use super::{DataArgs, MaskArg, Outcome, Shared, place_json};
@@ -137,9 +138,9 @@ fn certified(compiled: &Compiled, wanted: &str) -> Option<(usize, f64)> {
 
 /// The fields of `--json`.
 pub fn report(data: &Dataset, compiled: &Compiled, seconds: f64) -> Value {
-    let config = with_model!(&compiled.model, m => model_file::config(m));
+    let config = with_model!(&compiled.model, m => model::file::config(m));
     let (parameters, nonzero) = with_model!(&compiled.model, m => {
-        let tensors = model_file::tensors(m);
+        let tensors = model::file::tensors(m);
         let nonzero = |t: &(String, Vec<usize>, Vec<_>)| t.2.iter().filter(|&&x| x != 0.0).count();
         (tensors.iter().map(|t| t.2.len()).sum::<usize>(), tensors.iter().map(nonzero).sum::<usize>())
     });
@@ -170,7 +171,7 @@ pub fn report(data: &Dataset, compiled: &Compiled, seconds: f64) -> Value {
 
 /// What was compiled, as a table.
 pub fn table_of(data: &Dataset, compiled: &Compiled, seconds: Option<f64>) -> String {
-    let config = with_model!(&compiled.model, m => model_file::config(m));
+    let config = with_model!(&compiled.model, m => model::file::config(m));
     let possible = data.tokens() - compiled.impossible.len();
     let row = |name: &str, value: String, note: String| vec![name.to_owned(), value, note];
     let [words, places, contexts] = compiled.units;

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
 
 use anyhow::Result;
-use monolayer::dataset::Format;
-use monolayer::expression::Expression;
-use monolayer::function::Function as _;
+use monolayer::approximate::expression::Expression;
+use monolayer::approximate::function::Function as _;
+use monolayer::data::Format;
 use monolayer::{Dataset, Error};
 use monolayer_train::checkpoint::Progress as Checkpoint;
 use monolayer_train::metrics::Metrics;

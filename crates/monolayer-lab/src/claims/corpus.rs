@@ -1,9 +1,9 @@
 //! Section 5: what the experiments on a corpus say.
 
-use monolayer::attention::Mask;
-use monolayer::baseline::word_majority;
-use monolayer::context::Contexts;
+use monolayer::data::context::Contexts;
+use monolayer::data::word_majority;
 use monolayer::memorize::Memorizer;
+use monolayer::paper::attention::Mask;
 use monolayer::{AnyModel, Dataset, Error, Place, Result, with_model};
 use monolayer_train::{Architecture, Batch, Engine, Optimizer, Targets, Tokens};
 
@@ -15,7 +15,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Section 5",
         statement: "one rank-1 attention layer can memorize the labels of a corpus (as far as contexts allow)",
         run: "the corpus compiled and run: every possible token right",
-        code: ("crates/monolayer/src/memorize.rs", "compile"),
+        code: ("crates/monolayer/src/memorize/mod.rs", "compile"),
         mutation: "W_O = 0",
         find: memorize,
     },
@@ -24,7 +24,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Section 5, Figure 1",
         statement: "the labels of a corpus cannot be had from its words alone",
         run: "each word's majority label against what contexts allow, with and without positions",
-        code: ("crates/monolayer/src/baseline.rs", "word_majority"),
+        code: ("crates/monolayer/src/data/word_majority.rs", "word_majority"),
         mutation: "a context is its word alone",
         find: words,
     },
@@ -42,7 +42,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Section 1",
         statement: "one attention layer does what took Yun et al. |V| + 1 layers and Kim et al. 2n",
         run: "the attention layers of the compiled corpus, counted, and the rank of their weights",
-        code: ("crates/monolayer/src/rank.rs", "rank"),
+        code: ("crates/monolayer/src/model/rank.rs", "rank"),
         mutation: "a second row that is no multiple of the first",
         find: layers,
     },
@@ -145,13 +145,13 @@ fn layers(context: &Context) -> Result<Finding> {
         let attention: Vec<_> = m.transformer.layers.iter().filter_map(|layer| layer.attention.as_ref()).collect();
         let head = &attention[0].heads[0];
         let rank = |m: &monolayer::Matrix<_>| {
-            let mut data: Vec<f64> = m.data.iter().map(|&x| monolayer::kernels::Real::to_f64(x)).collect();
+            let mut data: Vec<f64> = m.data.iter().map(|&x| monolayer::arithmetic::kernels::Real::to_f64(x)).collect();
             if context.mutated {
                 let mut row = data.clone();
                 row[0] += 1.0;
                 data.extend(row);
             }
-            monolayer::rank::rank(m.cols, &data)
+            monolayer::model::rank::rank(m.cols, &data)
         };
         (attention.len(), [&head.w_q, &head.w_k, &head.w_v, &head.w_o].map(rank).into_iter().fold(0, usize::max))
     });

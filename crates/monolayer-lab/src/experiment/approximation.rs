@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
+use crate::approximation_study::{self as study, Row};
 use monolayer::approximate::Approximator;
-use monolayer::approximate::study::{self, Row};
-use monolayer::distance::distance;
-use monolayer::expression::{Expression, Program};
-use monolayer::forward;
-use monolayer::function::Function as _;
-use monolayer::kernels::Real;
+use monolayer::approximate::distance::distance;
+use monolayer::approximate::expression::{Expression, Program};
+use monolayer::approximate::function::Function as _;
+use monolayer::arithmetic::kernels::Real;
 use monolayer::model::Model;
+use monolayer::model::forward;
 use monolayer::{AnyModel, Error, Result, with_model};
 use monolayer_train::Options;
 use monolayer_train::options::{Rank, Schedule};

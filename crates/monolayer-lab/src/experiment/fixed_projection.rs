@@ -2,16 +2,16 @@
 
 use std::path::Path;
 
-use monolayer::attention::Mask;
-use monolayer::baseline::word_majority;
-use monolayer::context::Contexts;
+use monolayer::arithmetic::kernels::Real;
+use monolayer::arithmetic::matrix::Matrix;
+use monolayer::context_map::float_weights::TightScale;
+use monolayer::context_map::theorem_weights::weights::{Scale, Weights};
 use monolayer::context_map::{ContextMap, View};
-use monolayer::kernels::Real;
-use monolayer::matrix::Matrix;
+use monolayer::data::context::Contexts;
+use monolayer::data::token_vectors::TokenVectors;
+use monolayer::data::word_majority;
 use monolayer::model::Model;
-use monolayer::paper_scale::weights::{Scale, Weights};
-use monolayer::tight_scale::TightScale;
-use monolayer::token_vectors::TokenVectors;
+use monolayer::paper::attention::Mask;
 use monolayer::{AnyModel, Dataset, Error, Result, with_model};
 use monolayer_train::Options;
 use monolayer_train::run::Fixed;

@@ -3,17 +3,17 @@
 
 use std::path::Path;
 
-use monolayer::attention::Mask;
 use monolayer::context_map::View;
-use monolayer::dataset::{Labels, Tokens};
-use monolayer::embedding::Embedding;
-use monolayer::paper_scale::weights::Scale;
-use monolayer::paper_scale::{Request, Way, certify};
-use monolayer::position::Positions;
-use monolayer::separation::separation;
-use monolayer::theorem_two::Guarantee;
-use monolayer::tight_scale::TightScale;
-use monolayer::token_vectors::TokenVectors;
+use monolayer::context_map::float_weights::TightScale;
+use monolayer::context_map::theorem_weights::weights::Scale;
+use monolayer::context_map::theorem_weights::{Request, Way, certify};
+use monolayer::data::embedding::Embedding;
+use monolayer::data::positions::Positions;
+use monolayer::data::separation::separation;
+use monolayer::data::token_vectors::TokenVectors;
+use monolayer::data::{Labels, Tokens};
+use monolayer::paper::attention::Mask;
+use monolayer::paper::theorem_two::Guarantee;
 use monolayer::{Dataset, Error, Result};
 use rand::RngExt as _;
 use rand::seq::SliceRandom as _;

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use maud::{Markup, html};
-use monolayer::kernels::Real;
+use monolayer::arithmetic::kernels::Real;
 use monolayer::memorize::paper_parameters;
-use monolayer::{AnyModel, Dataset, Error, Model, Result, model_file, with_model};
+use monolayer::model;
+use monolayer::{AnyModel, Dataset, Error, Model, Result, with_model};
 use serde_json::Value;
 
 use super::{Data, Section, card, data_block, sample, tour};
@@ -33,8 +34,8 @@ pub fn section(directory: &Path, data: Option<&Data>) -> Result<Section> {
 
 /// The headline numbers.
 fn headline(directory: &Path, model: &AnyModel, data: Option<&Data>) -> Result<Markup> {
-    let config = with_model!(model, m => model_file::config(m));
-    let parameters: usize = with_model!(model, m => model_file::tensors(m).iter().map(|tensor| tensor.2.len()).sum());
+    let config = with_model!(model, m => model::file::config(m));
+    let parameters: usize = with_model!(model, m => model::file::tensors(m).iter().map(|tensor| tensor.2.len()).sum());
     let hidden: usize = config.layers.iter().map(|layer| layer.hidden).sum();
     let heads = config.layers.iter().filter_map(|l| l.attention.as_ref());
     let shape = heads.map(|a| format!("{} head of size {}", a.heads, a.head_size)).collect::<Vec<_>>().join("; ");
@@ -57,7 +58,7 @@ fn headline(directory: &Path, model: &AnyModel, data: Option<&Data>) -> Result<M
 }
 
 /// What comes out on a dataset, with and without attention, and what the checker says.
-fn results(directory: &Path, model: &AnyModel, data: &Data, config: &model_file::Config) -> Result<Vec<Markup>> {
+fn results(directory: &Path, model: &AnyModel, data: &Data, config: &model::file::Config) -> Result<Vec<Markup>> {
     let right = |model: &AnyModel| -> Result<Option<usize>> {
         Ok(model.predict(data.dataset, &|_| {})?.right(data.dataset, config.labels.as_deref()))
     };

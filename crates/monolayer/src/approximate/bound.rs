@@ -5,8 +5,8 @@
 //! of them up to four digits: what is told is what is claimed.
 
 use super::readout::Readout;
+use crate::approximate::cells::{Grid, Levels};
 use crate::arithmetic::Interval;
-use crate::cells::{Grid, Levels};
 
 /// A bound on d_p(f, g), and its parts.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
 use super::distinct_sums::distinct_sums;
-use crate::cells::{Cell, Cells, Grid};
+use crate::approximate::cells::{Cell, Cells, Grid};
 
 /// Whole numbers for the parts of every coordinate.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,8 +4,8 @@ use rayon::prelude::*;
 
 use super::codes::Codes;
 use super::layout::Layout;
+use crate::approximate::cells::{Cell, Cells};
 use crate::arithmetic::Interval;
-use crate::cells::{Cell, Cells};
 
 /// Ids in increasing order, in quanta after [`Layout::first`].
 #[derive(Debug, Clone, PartialEq)]

@@ -6,7 +6,7 @@
 
 use super::codes::Codes;
 use super::quantizer::Quantizer;
-use crate::memorize::proof::EXP_ULP;
+use crate::memorize::gated::proof::EXP_ULP;
 
 /// Unit roundoff of double precision.
 const ROUNDOFF: f64 = f64::EPSILON / 2.0;

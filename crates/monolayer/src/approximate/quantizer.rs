@@ -7,9 +7,9 @@
 
 use super::codes::Codes;
 use super::layout::{Layout, SMALLEST_QUANTUM, gamma};
-use crate::cells::Grid;
-use crate::feed_forward::FeedForward;
-use crate::matrix::Matrix;
+use crate::approximate::cells::Grid;
+use crate::arithmetic::matrix::Matrix;
+use crate::paper::feed_forward::FeedForward;
 
 /// The quantizer, measured in quanta of [`Layout`].
 #[derive(Debug, Clone, PartialEq)]

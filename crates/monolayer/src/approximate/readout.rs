@@ -9,8 +9,8 @@ use rayon::prelude::*;
 
 use super::ids::Ids;
 use super::layout::{FIRST, Layout, RAMP, ROOM, SMALLEST_QUANTUM, gamma};
-use crate::feed_forward::FeedForward;
-use crate::matrix::Matrix;
+use crate::arithmetic::matrix::Matrix;
+use crate::paper::feed_forward::FeedForward;
 
 /// What the terms of an output may add up to, in quanta, beside an id.
 const EXACT: f64 = FIRST - 2.0 * ROOM;

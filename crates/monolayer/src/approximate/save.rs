@@ -5,9 +5,10 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::Approximation;
-use crate::certificate::{self, Claim};
 use crate::error::Result;
-use crate::{forward, model_file};
+use crate::model;
+use crate::model::certificate::{self, Claim};
+use crate::model::forward;
 
 /// Sorted ids are given as hints up to so many.
 const MOST_HINTS: usize = 20_000;
@@ -61,7 +62,7 @@ impl Approximation {
     pub fn save(&self, dir: &Path, p: f64, function: &str, more: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
         let mut model = self.model.clone();
         model.source["function"] = function.into();
-        model_file::write(&model, dir, |dir| {
+        model::file::write(&model, dir, |dir| {
             certificate::write_for_function(dir, &self.claims(p, function), self.vouched.clone(), self.hints())?;
             more(dir)
         })

@@ -17,16 +17,16 @@
 use dashu_int::{IBig, UBig};
 use dashu_ratio::RBig;
 
-use super::outputs::Outputs;
+use super::vectors::outputs::Outputs;
 use super::vectors::{ExactMemo, Prepared, VectorOptions, assemble, prepare, source};
+use crate::arithmetic::matrix::Matrix;
 use crate::context_map::View;
-use crate::dataset::Dataset;
+use crate::data::Dataset;
 use crate::error::{Error, Result};
-use crate::exact::{map_attention, rational};
-use crate::feed_forward::FeedForward;
-use crate::matrix::Matrix;
 use crate::model::Head;
-use crate::transformer::Layer;
+use crate::model::exact::{map_attention, rational};
+use crate::paper::feed_forward::FeedForward;
+use crate::paper::transformer::Layer;
 
 /// The registers, as coordinates of tokens.
 #[derive(Debug, Clone, Copy)]

@@ -7,20 +7,20 @@ use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution as _, StandardNormal};
 
-use super::outputs::labels_and_outputs;
-use super::vector_map::first_tokens;
+use super::vectors::map::first_tokens;
+use super::vectors::outputs::labels_and_outputs;
+use crate::arithmetic::matrix::Matrix;
 use crate::arithmetic::{Ball, Interval, Magnitude, Number as _};
-use crate::attention::{Attention, Mask, dot};
 use crate::context_map::View;
-use crate::dataset::Dataset;
-use crate::embedding::Embedding;
+use crate::data::Dataset;
+use crate::data::embedding::Embedding;
+use crate::data::positions::Positions;
+use crate::data::separation::separation;
+use crate::data::token_vectors::TokenVectors;
 use crate::error::{Error, Result};
-use crate::exact::map_attention;
-use crate::feed_forward::FeedForward;
-use crate::matrix::Matrix;
-use crate::position::Positions;
-use crate::separation::separation;
-use crate::token_vectors::TokenVectors;
+use crate::model::exact::map_attention;
+use crate::paper::attention::{Attention, Mask, dot};
+use crate::paper::feed_forward::FeedForward;
 
 /// Bits to begin with; doubled until everything is told apart.
 const BITS: usize = 256;
@@ -228,7 +228,7 @@ fn enclose(view: &View, attention: &Attention<f64>, tokens: &[usize], bits: usiz
     tokens.iter().map(row).collect()
 }
 
-/// The block through all targets (see [`super::interpolate`]) and the logarithm of the smallest gap; none where ids overlap.
+/// The block through all targets (see [`super::vectors::interpolate`]) and the logarithm of the smallest gap; none where ids overlap.
 fn interpolate<'a>(
     rows: &[Vec<Ball>],
     a: &[f64],

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use monolayer::Dataset;
-use monolayer::dataset::{Format, Labels, Tokens, Vocabulary};
+use monolayer::data::{Format, Labels, Tokens, Vocabulary};
 use proptest::prelude::*;
 use safetensors::{Dtype, tensor::TensorView};
 use serde_json::{Value, json};

@@ -1,9 +1,9 @@
 //! Random Transformers and sequences for them.
 
-use monolayer::attention::{Attention, Head, Kind, Mask};
-use monolayer::feed_forward::FeedForward;
-use monolayer::matrix::Matrix;
-use monolayer::transformer::{Layer, Transformer};
+use monolayer::arithmetic::matrix::Matrix;
+use monolayer::paper::attention::{Attention, Head, Kind, Mask};
+use monolayer::paper::feed_forward::FeedForward;
+use monolayer::paper::transformer::{Layer, Transformer};
 use proptest::prelude::*;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;

@@ -4,8 +4,10 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use monolayer::dataset::Labels;
-use monolayer::{Dataset, Error, bench};
+use monolayer::data::Labels;
+use monolayer::data::zipf_corpus;
+use monolayer::{Dataset, Error};
+use monolayer_lab::bench;
 use monolayer_train::engine::CHUNK;
 use monolayer_train::run::{Job, train};
 use monolayer_train::source::Source;
@@ -44,7 +46,7 @@ pub fn run(args: &Args) -> Result<Outcome> {
     let scratch = tempfile::tempdir()?;
     let data = match &args.data {
         Some(source) => Dataset::open(source)?,
-        None => bench::zipf_corpus(200_000, 1),
+        None => zipf_corpus(200_000, 1),
     };
     let Labels::Classes { names, .. } = &data.labels else {
         return Err(Error::request(format!("{}: no classes as labels", data.name), "give a CoNLL file").into());

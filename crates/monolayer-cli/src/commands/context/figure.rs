@@ -5,14 +5,14 @@ use std::path::Path;
 
 use anyhow::Result;
 use monolayer::Dataset;
-use monolayer::attention::Mask;
 use monolayer::context_map::View;
-use monolayer::embedding::Embedding;
-use monolayer::paper_scale::weights::Scale;
-use monolayer::paper_scale::{Request, Way, certify, toys};
-use monolayer::position::Positions;
-use monolayer::tight_scale::TightScale;
-use monolayer::token_vectors::TokenVectors;
+use monolayer::context_map::float_weights::TightScale;
+use monolayer::context_map::theorem_weights::weights::Scale;
+use monolayer::context_map::theorem_weights::{Request, Way, certify, toys};
+use monolayer::data::embedding::Embedding;
+use monolayer::data::positions::Positions;
+use monolayer::data::token_vectors::TokenVectors;
+use monolayer::paper::attention::Mask;
 
 /// The binary logarithms of one dataset's gaps.
 pub struct Row {

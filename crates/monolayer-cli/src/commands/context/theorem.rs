@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use monolayer::certificate::Claim;
-use monolayer::context::Agreement;
 use monolayer::context_map::View;
+use monolayer::context_map::float_weights::TightScale;
+use monolayer::context_map::theorem_weights::weights::Scale;
+use monolayer::context_map::theorem_weights::{Certified, Request, Way, certify};
+use monolayer::data::context::Agreement;
 use monolayer::error::Error;
-use monolayer::paper_scale::weights::Scale;
-use monolayer::paper_scale::{Certified, Request, Way, certify};
-use monolayer::tight_scale::TightScale;
+use monolayer::model::certificate::Claim;
 use serde_json::{Value, json};
 
 use super::figure::{self, Row};

@@ -1,0 +1,20 @@
+//! Datasets and what is made of them before any weight is chosen: readers, vectors for words and positions, the contexts
+//! of Definition 2 and the separatedness of Definition 1.
+
+pub mod context;
+mod dataset;
+pub mod embedding;
+mod numbering;
+pub mod positions;
+mod readers;
+pub mod separation;
+mod task;
+pub mod token_vectors;
+mod word_majority;
+mod zipf;
+
+pub use dataset::{Dataset, Labels, Tokens, Vocabulary};
+pub use readers::Format;
+pub use task::Task;
+pub use word_majority::word_majority;
+pub use zipf::zipf_corpus;
