@@ -1,7 +1,7 @@
 //! The loops that take the time: matrix products, the exponential, softmax-weighted sums, in `f32` and `f64`.
 //!
 //! Each loop is plain code compiled several times, for the baseline and for wider vector units, and chosen when it runs
-//! ([`pulp::Arch`]); the matrix products are the `gemm` crate's, which does the same.
+//! ([`pulp::Arch`]); the matrix products are the `gemm-f32` and `gemm-f64` crates', which do the same.
 
 // Only what is inlined into [`vectorized`] is compiled for wider vector units.
 #![allow(clippy::inline_always)]
@@ -9,7 +9,7 @@
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
 
 /// How a product is spread over threads.
-pub use gemm::Parallelism;
+pub use gemm_common::Parallelism;
 
 /// A machine float, `f32` or `f64`.
 pub trait Real:
@@ -58,7 +58,35 @@ pub trait Real:
     /// The square root.
     #[must_use]
     fn square_root(self) -> Self;
+    /// The routine for matrix products, for this machine's widest vector unit.
+    #[doc(hidden)]
+    fn gemm() -> Gemm<Self>;
 }
+
+/// `dst = alpha dst + beta lhs rhs`: m, n and k; dst with column and row stride, and whether it is read; lhs and rhs likewise;
+/// alpha and beta; three flags for complex numbers; threads.
+#[doc(hidden)]
+pub type Gemm<R> = unsafe fn(
+    usize,
+    usize,
+    usize,
+    *mut R,
+    isize,
+    isize,
+    bool,
+    *const R,
+    isize,
+    isize,
+    *const R,
+    isize,
+    isize,
+    R,
+    R,
+    bool,
+    bool,
+    bool,
+    Parallelism,
+);
 
 /// 1 / j!.
 const INVERSE_FACTORIALS: [f64; 14] = {
@@ -75,7 +103,7 @@ const INVERSE_FACTORIALS: [f64; 14] = {
 /// number 1.5 * 2^(digits - 1) rounds to the nearest integer and leaves it in the low bits. ln 2 comes in two parts, the
 /// first with so few bits that its product with k is exact.
 macro_rules! real {
-    ($float:ident, $bits:ident, $name:literal, degree: $degree:literal, ln2: $high:literal + $low:literal) => {
+    ($float:ident, $bits:ident, $name:literal, $gemm:path, degree: $degree:literal, ln2: $high:literal + $low:literal) => {
         impl Real for $float {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
@@ -100,6 +128,9 @@ macro_rules! real {
             #[inline(always)]
             fn square_root(self) -> Self {
                 self.sqrt()
+            }
+            fn gemm() -> Gemm<Self> {
+                $gemm()
             }
             fn from_bytes(bytes: &[u8]) -> Vec<Self> {
                 let (numbers, _) = bytes.as_chunks();
@@ -130,8 +161,8 @@ macro_rules! real {
     };
 }
 
-real!(f32, u32, "f32", degree: 7, ln2: 0.693_359_4 + -2.121_944_4e-4);
-real!(f64, u64, "f64", degree: 13, ln2: 0.693_147_180_369_123_8 + 1.908_214_929_270_587_7e-10);
+real!(f32, u32, "f32", gemm_f32::gemm::f32::get_gemm_fn, degree: 7, ln2: 0.693_359_4 + -2.121_944_4e-4);
+real!(f64, u64, "f64", gemm_f64::gemm::f64::get_gemm_fn, degree: 13, ln2: 0.693_147_180_369_123_8 + 1.908_214_929_270_587_7e-10);
 
 /// `out = a b^T`, or `out += a b^T` when `add`, for row-major `a [m, k]`, `b [n, k]`, `out [m, n]`.
 pub fn product<R: Real>(a: &[R], b: &[R], k: usize, out: &mut [R], add: bool, parallelism: Parallelism) {
@@ -156,25 +187,38 @@ pub fn product_strided<R: Real>(
     if m == 0 || n == 0 {
         return;
     }
-    assert!(k > 0 && out.len() >= m * n);
-    assert!(a.len() > (m - 1) * a_row + (k - 1) * a_column && b.len() > (k - 1) * b_row + (n - 1) * b_column);
+    assert!(k > 0 && m.checked_mul(n).is_some_and(|entries| entries <= out.len()));
+    let last = |(rows, row): (usize, usize), (columns, column): (usize, usize)| {
+        (rows - 1).checked_mul(row)?.checked_add((columns - 1).checked_mul(column)?)
+    };
+    let within = |len: usize, last: Option<usize>| last.is_some_and(|last| last < len);
+    assert!(within(a.len(), last((m, a_row), (k, a_column))) && within(b.len(), last((k, b_row), (n, b_column))));
     let stride = |s: usize| isize::try_from(s).expect("a stride within memory");
+    // As (rows, pointer, column stride, row stride). The routine writes down columns: a result of several columns is
+    // computed transposed, `b^T a^T`.
+    let mut left = (m, a.as_ptr(), stride(a_column), stride(a_row));
+    let mut right = (n, b.as_ptr(), stride(b_column), stride(b_row));
+    let mut result = (1, stride(n));
+    if n > 1 {
+        let swapped = |(rows, start, column, row)| (rows, start, row, column);
+        (left, right, result) = (swapped(right), swapped(left), (result.1, result.0));
+    }
     // SAFETY: the assertions above keep every index that the strides reach within the slices.
     unsafe {
-        gemm::gemm(
-            m,
-            n,
+        R::gemm()(
+            left.0,
+            right.0,
             k,
             out.as_mut_ptr(),
-            1,
-            stride(n),
+            result.0,
+            result.1,
             add,
-            a.as_ptr(),
-            stride(a_column),
-            stride(a_row),
-            b.as_ptr(),
-            stride(b_column),
-            stride(b_row),
+            left.1,
+            left.2,
+            left.3,
+            right.1,
+            right.2,
+            right.3,
             R::ONE,
             R::ONE,
             false,

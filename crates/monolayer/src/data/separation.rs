@@ -1,6 +1,6 @@
 //! Definition 1: tokenwise (r_min, r_max, epsilon)-separated vectors.
 
-use gemm::Parallelism;
+use crate::arithmetic::kernels::Parallelism;
 use rayon::prelude::*;
 
 use crate::arithmetic::kernels;

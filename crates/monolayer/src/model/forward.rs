@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use gemm::Parallelism;
+use crate::arithmetic::kernels::Parallelism;
 use rayon::prelude::*;
 
 use crate::arithmetic::kernels::{self, Real};

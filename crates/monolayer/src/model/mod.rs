@@ -326,7 +326,7 @@ impl<R: Real> Head<R> {
     pub(crate) fn scores(&self, h: &[R]) -> Vec<R> {
         let (d, labels) = (self.weight.cols, self.labels.len());
         let mut scores = vec![R::ZERO; h.len() / d * labels];
-        kernels::product(h, &self.weight.data, d, &mut scores, false, gemm::Parallelism::None);
+        kernels::product(h, &self.weight.data, d, &mut scores, false, kernels::Parallelism::None);
         for row in scores.chunks_exact_mut(labels) {
             row.iter_mut().zip(&self.bias).for_each(|(s, &b)| *s += b);
         }

@@ -4,7 +4,7 @@
 //! place's. The mixture of values is bounded by the largest value of any token, so a unit whose sum stays below 0 for
 //! every place and every mixture never fires for the word. In a compiled model nearly all are like that for each word.
 
-use gemm::Parallelism;
+use crate::arithmetic::kernels::Parallelism;
 use rayon::prelude::*;
 
 use crate::arithmetic::kernels::{self, Real};

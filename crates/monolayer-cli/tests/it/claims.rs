@@ -1,8 +1,6 @@
 //! `monolayer claims`, as a user runs it.
 
-mod common;
-
-use common::{refused, run};
+use crate::common::{refused, run};
 use serde_json::json;
 
 #[test]

@@ -1,7 +1,5 @@
 //! The fast forward pass against the plain definitions, and the plain definitions over intervals and balls.
 
-mod random;
-
 use monolayer::arithmetic::kernels::{self, Real};
 use monolayer::arithmetic::matrix::Matrix;
 use monolayer::arithmetic::{Ball, Interval, Number};
@@ -62,10 +60,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn fast_equals_plain(case in random::case(300)) {
+    fn fast_equals_plain(case in crate::random::case(300)) {
         let (transformer, sequences) = case.draw();
         prop_assume!(sequences.iter().all(|z| clear_choices(&transformer, z, 1e-4)));
-        let single = fast(&random::map(&transformer, |&x| x as f32), &sequences);
+        let single = fast(&crate::random::map(&transformer, |&x| x as f32), &sequences);
         let double = fast(&transformer, &sequences);
         for (i, z) in sequences.iter().enumerate() {
             let plain = transformer.apply(z).unwrap().data;
@@ -78,13 +76,13 @@ proptest! {
     }
 
     #[test]
-    fn intervals_enclose_the_exact_output(case in random::case(12)) {
+    fn intervals_enclose_the_exact_output(case in crate::random::case(12)) {
         // Every layer multiplies widths by its sizes: after two layers six digits or more are left.
         let (mut transformer, sequences) = case.draw();
         transformer.layers.truncate(2);
         prop_assume!(sequences.iter().all(|z| clear_choices(&transformer, z, 1e-9)));
-        let rigorous = random::map(&transformer, |&x| Interval::point(x));
-        let precise = random::map(&transformer, |&x| Ball::new(x, 160));
+        let rigorous = crate::random::map(&transformer, |&x| Interval::point(x));
+        let precise = crate::random::map(&transformer, |&x| Ball::new(x, 160));
         for z in &sequences {
             let plain = transformer.apply(z).unwrap();
             let largest = largest(&plain.data).max(largest(&z.data));
@@ -149,8 +147,8 @@ fn hardmax_ties_are_exact() {
     let expected: Vec<f64> = z.iter_rows().flat_map(|t| [t[0] + 7.0, t[1] - 14.0]).collect();
     assert_eq!(transformer.apply(&z).unwrap().data, expected);
     assert_eq!(fast(&transformer, std::slice::from_ref(&z))[0], expected);
-    assert_eq!(fast(&random::map(&transformer, |&x| x as f32), std::slice::from_ref(&z))[0], expected);
-    let rigorous = random::map(&transformer, |&x| Interval::point(x));
+    assert_eq!(fast(&crate::random::map(&transformer, |&x| x as f32), std::slice::from_ref(&z))[0], expected);
+    let rigorous = crate::random::map(&transformer, |&x| Interval::point(x));
     let enclosure = rigorous.apply(&z.map(|&x| Interval::point(x))).unwrap().data;
     assert!(enclosure.iter().zip(&expected).all(|(e, &x)| e.certainly_equal(&Interval::point(x))), "{enclosure:?}");
 }

@@ -1,8 +1,6 @@
 //! `monolayer hardmax`, as a user runs it.
 
-mod common;
-
-use common::{Files, fixture, refused, run};
+use crate::common::{Files, fixture, refused, run};
 use serde_json::json;
 
 #[test]

@@ -1,8 +1,6 @@
 //! `monolayer train` as a user runs it.
 
-mod common;
-
-use common::{Files, refused, run};
+use crate::common::{Files, refused, run};
 
 const DATA: &str = "task:reverse:alphabet=4,length=4";
 
@@ -117,7 +115,7 @@ fn an_interrupt_writes_a_checkpoint_that_goes_on() {
     let files = Files::new();
     let out = files.path("model");
     let options = ["--dim", "16", "--hidden", "32", "--epochs", "100000", "--eval-every", "1", "--json"];
-    let child = common::command(&[&["train", DATA, "--out", &out], &options[..]].concat()).spawn().unwrap();
+    let child = crate::common::command(&[&["train", DATA, "--out", &out], &options[..]].concat()).spawn().unwrap();
     let metrics = files.0.path().join("model/metrics.jsonl");
     let start = Instant::now();
     // Once there is an evaluation the run is on its way.

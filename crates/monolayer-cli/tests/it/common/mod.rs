@@ -1,7 +1,6 @@
 //! The program as a user runs it.
 
 // Every test file has a copy of its own and uses what it needs.
-#![allow(dead_code)]
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

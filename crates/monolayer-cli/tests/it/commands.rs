@@ -1,12 +1,10 @@
 //! What the commands print, for people and for scripts: the fields of docs/format.md.
 
-mod common;
-
 use std::io::Read as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{Files, command, conll, fixture, python, run, run_with_input};
+use crate::common::{Files, command, conll, fixture, python, run, run_with_input};
 use serde_json::{Value, json};
 
 /// The names of all commands, from the program's own help.

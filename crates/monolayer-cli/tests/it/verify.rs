@@ -1,14 +1,12 @@
 //! The independent checker, and the commands that look into a model, as a user runs them on the example corpus.
 
-mod common;
-
-use common::{Files, fixture, refused, run};
+use crate::common::{Files, fixture, refused, run};
 use serde_json::{Value, json};
 
 /// The corpus of `monolayer demo`, memorized, with the paths of model and data.
 fn harbor() -> (Files, String, String) {
     let files = Files::new();
-    let data = files.put("harbor.conll", include_str!("../../../examples/harbor.conll"));
+    let data = files.put("harbor.conll", include_str!("../../../../examples/harbor.conll"));
     let model = files.path("model");
     assert_eq!(run(&["memorize", &data, "--out", &model, "-q"]).code, 0);
     (files, model, data)
@@ -227,7 +225,7 @@ fn the_demo_compiles_runs_checks_and_breaks() {
 #[test]
 fn a_contextual_map_is_verified_and_a_forged_distance_is_not() {
     let files = Files::new();
-    let data = files.put("harbor.conll", include_str!("../../../examples/harbor.conll"));
+    let data = files.put("harbor.conll", include_str!("../../../../examples/harbor.conll"));
     let map = files.path("map");
     assert_eq!(run(&["context", &data, "--candidates", "20", "--out", &map, "-q"]).code, 0);
     let report = run(&["verify", &map, &data, "--json"]).json();
@@ -270,7 +268,7 @@ fn maps_at_the_scales_of_the_theorem_have_certificates() {
 #[test]
 fn exact_numbers_are_verified_and_a_flipped_label_is_refuted() {
     let files = Files::new();
-    let text = include_str!("../../../examples/harbor.conll");
+    let text = include_str!("../../../../examples/harbor.conll");
     let short: String = text.split_inclusive("\n\n").take(6).collect();
     let data = files.put("harbor.conll", &short);
     let model = files.path("deep");

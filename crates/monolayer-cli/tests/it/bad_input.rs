@@ -1,8 +1,6 @@
 //! Bad input, as a user would give it: exit code 2, and a message that says what is wrong, where, and what to do.
 
-mod common;
-
-use common::{Files, fixture, refused, run, run_with_input};
+use crate::common::{Files, fixture, refused, run, run_with_input};
 
 /// Asserts that `monolayer data` refuses a file at a place in it.
 fn data_refused(name: &str, bytes: impl AsRef<[u8]>, place: &str, words: &[&str]) {

@@ -1,7 +1,5 @@
 //! Models as a whole: written and read again, and run on any number of threads.
 
-mod random;
-
 use std::path::Path;
 
 use monolayer::arithmetic::kernels::Real;
@@ -35,7 +33,7 @@ fn model<R: Real>(transformer: &Transformer<f64>, words: bool, positions: bool, 
     Model {
         words: words.then(|| Words { vocabulary: names(&WORDS), embedding: entries(WORDS.len(), d) }),
         positions: positions.then(|| entries(5, d)),
-        transformer: random::map(transformer, |&x| R::from_f64(x)),
+        transformer: crate::random::map(transformer, |&x| R::from_f64(x)),
         head: labels.then(|| Head {
             labels: ["O", "../O", ""].map(str::to_owned).to_vec(),
             weight: entries(3, d),
@@ -57,7 +55,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn written_and_read_again_they_are_equal(case in random::case(3), words: bool, positions: bool, labels: bool) {
+    fn written_and_read_again_they_are_equal(case in crate::random::case(3), words: bool, positions: bool, labels: bool) {
         let place = tempfile::tempdir().unwrap();
         let (transformer, _) = case.draw();
         let single = model::<f32>(&transformer, words, positions, labels);
@@ -73,8 +71,8 @@ proptest! {
 }
 
 fn small() -> Transformer<f64> {
-    let layer = random::Shape { attention: Some((Kind::Softmax, Mask::None, 1, 1)), hidden: 4 };
-    random::Case { d: 3, pre: None, layers: vec![layer], lengths: vec![1], vocabulary: 1, seed: 1 }.draw().0
+    let layer = crate::random::Shape { attention: Some((Kind::Softmax, Mask::None, 1, 1)), hidden: 4 };
+    crate::random::Case { d: 3, pre: None, layers: vec![layer], lengths: vec![1], vocabulary: 1, seed: 1 }.draw().0
 }
 
 #[test]
@@ -162,9 +160,9 @@ fn vectors(d: usize, lengths: &[usize]) -> Dataset {
 fn threads_change_nothing() {
     // One sequence long enough to be spread over threads by itself, and blocks of short ones.
     let lengths: Vec<usize> = [2500].into_iter().chain((0..200).map(|i| 1 + i % 37)).collect();
-    let layer = |kind, mask| random::Shape { attention: Some((kind, mask, 2, 2)), hidden: 24 };
+    let layer = |kind, mask| crate::random::Shape { attention: Some((kind, mask, 2, 2)), hidden: 24 };
     let layers = vec![layer(Kind::Softmax, Mask::Causal), layer(Kind::Hardmax, Mask::None)];
-    let case = random::Case { d: 4, pre: Some(8), layers, lengths: vec![1], vocabulary: 1, seed: 3 };
+    let case = crate::random::Case { d: 4, pre: Some(8), layers, lengths: vec![1], vocabulary: 1, seed: 3 };
     let (transformer, _) = case.draw();
     let data = vectors(4, &lengths);
     let models = [

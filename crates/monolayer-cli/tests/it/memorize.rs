@@ -1,10 +1,8 @@
 //! `monolayer memorize` as a user runs it: what it writes is right, is what it says, and is the same every time.
 
-mod common;
-
 use std::process::Command;
 
-use common::{Files, conll, python, refused, run, run_with_input};
+use crate::common::{Files, conll, python, refused, run, run_with_input};
 use serde_json::{Value, json};
 
 /// Sorting all sequences of three letters: the label depends on the place and on all other tokens.

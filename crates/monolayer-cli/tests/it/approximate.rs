@@ -1,13 +1,11 @@
 //! `monolayer approximate` as a user runs it.
 
-mod common;
-
 use std::process::Command;
 
-use common::{Files, python, refused, run};
+use crate::common::{Files, python, refused, run};
 use serde_json::Value;
 
-fn approximate(files: &Files, function: &str, dim: &str, length: &str, more: &[&str]) -> common::Run {
+fn approximate(files: &Files, function: &str, dim: &str, length: &str, more: &[&str]) -> crate::common::Run {
     let out = files.path("model");
     let fixed =
         ["approximate", "--function", function, "--dim", dim, "--length", length, "--out", &out, "--json", "-q"];

@@ -1,13 +1,11 @@
 //! Datasets as a user meets them: files on disk, standard input, synthetic tasks.
 
-mod common;
-
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use common::{Rows, Values};
+use crate::common::{Rows, Values};
 use monolayer::data::{Format, Labels, Tokens};
 use monolayer::{Dataset, Result};
 use proptest::prelude::*;
@@ -123,19 +121,19 @@ fn standard_input_is_a_dataset() {
 
 proptest! {
     #[test]
-    fn columns_are_read_back(rows in common::columns(), crlf: bool, bom: bool) {
+    fn columns_are_read_back(rows in crate::common::columns(), crlf: bool, bom: bool) {
         let (bytes, lines) = rows.conll(crlf, bom);
         prop_assert_eq!(Dataset::read("f", Format::Conll, bytes.as_slice()).unwrap(), rows.dataset(&bytes, lines));
     }
 
     #[test]
-    fn json_lines_are_read_back(rows in common::anything()) {
+    fn json_lines_are_read_back(rows in crate::common::anything()) {
         let (bytes, lines) = rows.json_lines();
         prop_assert_eq!(Dataset::read("f", Format::JsonLines, bytes.as_slice()).unwrap(), rows.dataset(&bytes, lines));
     }
 
     #[test]
-    fn arrays_are_read_back(rows in common::vectors(), ragged: bool) {
+    fn arrays_are_read_back(rows in crate::common::vectors(), ragged: bool) {
         let bytes = rows.arrays(ragged);
         prop_assert_eq!(Dataset::read("f", Format::Arrays, bytes.as_slice()).unwrap(), rows.dataset(&bytes, vec![]));
     }
@@ -143,7 +141,7 @@ proptest! {
     /// Whatever the bytes, a reader returns; and what it calls a dataset is one.
     #[test]
     fn damaged_files_never_panic(
-        (format, bytes) in common::files(),
+        (format, bytes) in crate::common::files(),
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..4_u8), 1..6),
     ) {
         let mut bytes = bytes;
@@ -158,7 +156,7 @@ proptest! {
             }
         }
         match Dataset::read("f", format, bytes.as_slice()) {
-            Ok(data) => common::check(&data),
+            Ok(data) => crate::common::check(&data),
             Err(error) => prop_assert!(error.to_string().starts_with('f')),
         }
     }

@@ -163,7 +163,7 @@ fn every_function_of_the_zoo_has_values_on_the_cube() {
             assert!(matches!(function.domain(10_000), Domain::Defined(_)), "{}", named.name);
         }
     }
-    let documented = include_str!("../../../docs/format.md");
+    let documented = include_str!("../../../../docs/format.md");
     for named in monolayer::approximate::expression::zoo::ZOO {
         let row = format!("| `{}` | `{}` | {} |", named.name, named.text(1), named.what);
         assert!(documented.contains(&row), "docs/format.md lacks {row}");

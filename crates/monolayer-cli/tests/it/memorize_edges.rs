@@ -1,8 +1,6 @@
 //! `monolayer memorize` at its edges: contradictions, one word, one token, many labels, every kind of code.
 
-mod common;
-
-use common::{Files, run};
+use crate::common::{Files, run};
 use serde_json::{Value, json};
 
 /// Memorizes a dataset and holds the report against the model: it runs, and gets right what was said.

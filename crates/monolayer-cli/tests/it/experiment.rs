@@ -1,8 +1,6 @@
 //! `monolayer experiment` and `report` as a user runs them.
 
-mod common;
-
-use common::{Files, refused, run};
+use crate::common::{Files, refused, run};
 use monolayer_lab::experiment::all;
 
 #[test]
