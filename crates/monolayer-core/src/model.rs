@@ -42,6 +42,21 @@ pub enum Numbers {
     Exact(Vec<usize>, Vec<String>),
 }
 
+impl Numbers {
+    /// How many numbers there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Floats(tensor) => tensor.len(),
+            Self::Exact(_, texts) => texts.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
 /// Which tokens of its own sequence token i sees (both counted from 0, the start token apart). Every token sees itself and
 /// the start token. The start token sees what a token at place -1 would see.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -85,6 +85,71 @@ impl Dyadic {
         Some(Self::new(if negative { -m } else { m }, e))
     }
 
+    /// The number of a format that is nearest to m 2^e, ties to even; nothing where that overflows.
+    ///
+    /// Bits of m below the last place of the format must not be more than an i128 holds.
+    fn round(m: i128, e: i32, format: Format) -> Option<Self> {
+        if m == 0 {
+            return Some(Self::ZERO);
+        }
+        let size = 128 - m.unsigned_abs().leading_zeros() as i32;
+        // The exponent of the last place of the result.
+        let place = (e + size - format.bits()).max(format.least());
+        let lost = place - e;
+        let (m, e) = if lost <= 0 {
+            (m, e)
+        } else if lost > 126 {
+            (0, 0)
+        } else {
+            let (down, rest, half) = (m >> lost, m & ((1 << lost) - 1), 1_i128 << (lost - 1));
+            let up = rest > half || (rest == half && down & 1 == 1);
+            (down + i128::from(up), place)
+        };
+        let zeros = if m == 0 { 0 } else { m.trailing_zeros() };
+        let rounded = Self::new(i64::try_from(m >> zeros).ok()?, e + zeros as i32);
+        (rounded.is_zero() || rounded.top() < format.top()).then_some(rounded)
+    }
+
+    /// The nearest number of a format, ties to even; nothing where that overflows.
+    pub fn nearest(self, format: Format) -> Option<Self> {
+        Self::round(self.m.into(), self.e, format)
+    }
+
+    /// The exact sum as an i128 times a power of two. Where the exponents are far apart, the smaller number is replaced by
+    /// one of its sign that is below the last place of the larger, and rounds alike.
+    fn exact_sum(self, other: Self) -> (i128, i32) {
+        let (high, low) =
+            if self.is_zero() || (!other.is_zero() && self.e < other.e) { (other, self) } else { (self, other) };
+        if low.is_zero() {
+            return (high.m.into(), high.e);
+        }
+        let gap = high.e - low.e;
+        if gap <= 62 {
+            return ((i128::from(high.m) << gap) + i128::from(low.m), low.e);
+        }
+        ((i128::from(high.m) << 62) + i128::from(low.m.signum()), high.e - 62)
+    }
+
+    /// The sum, rounded once to a format, whose numbers both are; nothing where it overflows.
+    pub fn plus(self, other: Self, format: Format) -> Option<Self> {
+        let (m, e) = self.exact_sum(other);
+        Self::round(m, e, format)
+    }
+
+    /// The sum, if it has at most 62 bits.
+    pub fn plus_exactly(self, other: Self) -> Option<Self> {
+        let gap = (i64::from(self.e) - i64::from(other.e)).unsigned_abs();
+        if gap > 62 && !self.is_zero() && !other.is_zero() {
+            return None;
+        }
+        let (m, e) = self.exact_sum(other);
+        if m == 0 {
+            return Some(Self::ZERO);
+        }
+        let zeros = m.trailing_zeros();
+        i64::try_from(m >> zeros).ok().filter(|m| m.unsigned_abs() >> 62 == 0).map(|m| Self::new(m, e + zeros as i32))
+    }
+
     /// Whether it is zero.
     pub const fn is_zero(self) -> bool {
         self.m == 0
@@ -115,6 +180,35 @@ mod tests {
         }
         assert_eq!(Dyadic::from_bits(Format::F32, u64::from(f32::NAN.to_bits())), None);
         assert_eq!(Dyadic::from_bits(Format::F64, f64::INFINITY.to_bits()), None);
+    }
+
+    #[test]
+    fn sums_round_as_the_hardware_does() {
+        let mut state = 7_u64;
+        let mut random = move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state ^ (state >> 29)
+        };
+        let mut compared = 0;
+        for _ in 0..200_000 {
+            let (a, b) = (random() as u32, random() as u32);
+            // Near exponents, so that sums round, cancel and reach subnormal numbers.
+            let b = if random() & 1 == 0 {
+                (b & 0x807F_FFFF) | ((a & 0x7F80_0000).wrapping_add((b >> 3) & 0x0F80_0000)) & 0x7F80_0000
+            } else {
+                b
+            };
+            let of = |bits: u32| Dyadic::from_bits(Format::F32, bits.into());
+            let (Some(x), Some(y)) = (of(a), of(b)) else { continue };
+            let sum = f32::from_bits(a) + f32::from_bits(b);
+            assert_eq!(x.plus(y, Format::F32), of(sum.to_bits()), "{a:x} {b:x}");
+            let wide = random();
+            if let Some(x) = Dyadic::from_bits(Format::F64, wide) {
+                assert_eq!(x.nearest(Format::F32), of((f64::from_bits(wide) as f32).to_bits()), "{wide:x}");
+            }
+            compared += 1;
+        }
+        assert!(compared > 100_000);
     }
 
     #[test]

@@ -126,7 +126,7 @@ fn texts(root: &Path) {
     spoil(root, "word-with-a-negative-row", "vocabulary.json", "error", "has no row", r#"{"a": 0, "b": -1}"#);
     spoil(root, "unknown-word", "vocabulary.json", "error", "\"b\" is not in the vocabulary", r#"{"a": 0, "c": 1}"#);
     change(root, "zero-dimension", "error", "\"d\"", |files| files.config["d"] = json!(0));
-    change(root, "other-format", "error", "monolayer/1", |files| files.config["format"] = json!("monolayer/2"));
+    change(root, "other-format", "error", "monolayer/1", |files| files.config["format"] = json!("monolayer/9"));
     change(root, "label-named-twice", "error", "different strings", |files| files.config["labels"] = json!(["X", "X"]));
     // Words that look like paths are words.
     let dir = change(root, "path-names-as-words", "verified", "", |files| {

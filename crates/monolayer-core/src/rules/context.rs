@@ -1,0 +1,111 @@
+//! What the architecture can see: tokens that no weights can tell apart.
+//!
+//! Attention averages, so a token sees itself and the normalized multiset of what its mask shows it. Behind several layers it
+//! sees the same of the contexts before: the context of layer l + 1 is the context of layer l and the normalized multiset of
+//! visible contexts of layer l. Tokens of equal context get equal outputs from any weights, in real arithmetic.
+
+use std::collections::HashMap;
+
+use super::attention::Seen;
+use crate::model::Mask;
+
+/// 2^61 - 1.
+const PRIME: u64 = (1 << 61) - 1;
+
+/// A fingerprint modulo two draws of 2^61 - 1.
+type Print = [u64; 2];
+
+/// Fingerprints of the contexts of all tokens.
+///
+/// A normalized multiset is sum of h(x) / n modulo the prime for pseudo-random h, keyed by the hash of the data: two different ones
+/// agree with probability about 2^-122.
+pub fn contexts(inputs: &[Vec<(u32, u32)>], masks: &[&Mask], start: bool, key: &[u8; 32]) -> Vec<Vec<[u8; 32]>> {
+    inputs.iter().map(|tokens| sequence(tokens, masks, start, key)).collect()
+}
+
+fn sequence(tokens: &[(u32, u32)], masks: &[&Mask], start: bool, key: &[u8; 32]) -> Vec<[u8; 32]> {
+    let first = |(word, place): &(u32, u32)| {
+        let mut bytes = [0; 8];
+        bytes[..4].copy_from_slice(&word.to_le_bytes());
+        bytes[4..].copy_from_slice(&place.to_le_bytes());
+        *blake3::keyed_hash(key, &bytes).as_bytes()
+    };
+    let mut now: Vec<[u8; 32]> = tokens.iter().map(first).collect();
+    for mask in masks {
+        let n = now.len();
+        let mut sums = vec![[0; 2]];
+        for context in &now {
+            let print = print(context, key);
+            let last: Print = sums[sums.len() - 1];
+            sums.push([add(last[0], print[0]), add(last[1], print[1])]);
+        }
+        let next = |i: usize| {
+            let (mut seen, mut count) = ([0; 2], 0);
+            for range in Seen::new(mask, i, n, start).ranges() {
+                for lane in 0..2 {
+                    let part = add(sums[range.end][lane], PRIME - sums[range.start][lane]);
+                    seen[lane] = add(seen[lane], part);
+                }
+                count += range.len() as u64;
+            }
+            let inverse = power(count % PRIME, PRIME - 2);
+            let mut hasher = blake3::Hasher::new_keyed(key);
+            hasher.update(&now[i]);
+            for lane in seen {
+                hasher.update(&multiply(lane, inverse).to_le_bytes());
+            }
+            *hasher.finalize().as_bytes()
+        };
+        now = (0..n).map(next).collect();
+    }
+    now
+}
+
+fn print(context: &[u8; 32], key: &[u8; 32]) -> Print {
+    let hash = blake3::keyed_hash(key, context);
+    let lane = |at: usize| {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(&hash.as_bytes()[at..at + 8]);
+        u64::from_le_bytes(bytes) % PRIME
+    };
+    [lane(0), lane(8)]
+}
+
+fn add(a: u64, b: u64) -> u64 {
+    (a + b) % PRIME
+}
+
+fn multiply(a: u64, b: u64) -> u64 {
+    (u128::from(a) * u128::from(b) % u128::from(PRIME)) as u64
+}
+
+fn power(base: u64, mut exponent: u64) -> u64 {
+    let (mut base, mut result) = (base, 1);
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            result = multiply(result, base);
+        }
+        base = multiply(base, base);
+        exponent >>= 1;
+    }
+    result
+}
+
+/// Whether each token is impossible: its label is not that of most tokens of its context (of two as frequent ones, not the
+/// one that comes first). Tokens whose label is free take no part.
+pub fn impossible(contexts: &[[u8; 32]], labels: &[Option<u32>]) -> Vec<bool> {
+    let mut counts: HashMap<(&[u8; 32], u32), (usize, usize)> = HashMap::new();
+    for (t, (context, label)) in contexts.iter().zip(labels).enumerate() {
+        if let Some(label) = label {
+            counts.entry((context, *label)).or_insert((0, t)).0 += 1;
+        }
+    }
+    let mut best: HashMap<&[u8; 32], (usize, usize, u32)> = HashMap::new();
+    for ((context, label), (count, first)) in counts {
+        // More tokens first, then the earlier one.
+        let rank = (count, usize::MAX - first, label);
+        best.entry(context).and_modify(|best| *best = rank.max(*best)).or_insert(rank);
+    }
+    let of = |(context, label): (&[u8; 32], &Option<u32>)| label.is_some_and(|label| best[context].2 != label);
+    contexts.iter().zip(labels).map(of).collect()
+}

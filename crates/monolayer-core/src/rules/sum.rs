@@ -1,0 +1,219 @@
+//! Sums as programs compute them: the one rule of rounding.
+
+use super::ball::{Ball, bits, product, shift};
+use crate::number::{Dyadic, Format};
+
+/// Which arithmetic is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// Real numbers.
+    Real,
+    /// Programs in a binary format, whose exp is within so many units in the last place.
+    Float {
+        /// The format.
+        format: Format,
+        /// Units in the last place.
+        exp_ulp: u32,
+    },
+}
+
+/// What the rounding of a product may cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// No product: a number that is added.
+    Addend,
+    /// A product with a power of two, at least 1 in size: never rounded.
+    Doubled,
+    /// A product with a smaller power of two: rounded only where it underflows.
+    Halved,
+    /// Any other product.
+    Product,
+}
+
+/// An addend of a sum: (m +- (r + shared)) 2^e, below 2^top in size.
+#[derive(Debug, Clone, Copy)]
+pub struct Term {
+    m: i128,
+    r: u128,
+    /// What is accounted for elsewhere: it counts for the sizes of partial sums alone.
+    shared: u128,
+    e: i32,
+    top: i32,
+    kind: Kind,
+}
+
+impl Term {
+    #[inline]
+    fn new(m: i128, (r, shared): (u128, u128), e: i32, kind: Kind) -> Self {
+        let size = m.unsigned_abs() + r + shared;
+        // Zero is below any power of two.
+        let top = if size == 0 { i32::MIN } else { e + bits(size) };
+        Self { m, r, shared, e, top, kind }
+    }
+
+    /// A number that is added as it is.
+    pub fn addend(x: Ball) -> Self {
+        Self::new(x.m.into(), (x.r.into(), 0), x.e, Kind::Addend)
+    }
+
+    /// The product of a weight and a number that the program has computed.
+    pub fn weighted(w: Dyadic, x: Ball) -> Self {
+        Self::weighted_apart(w, x, x)
+    }
+
+    /// The same for a number within `whole`, whose midpoint and exponent are those of `own`: what lies between them is shared
+    /// with other terms, and left out of the sum.
+    pub fn weighted_apart(w: Dyadic, own: Ball, whole: Ball) -> Self {
+        let size = w.m.unsigned_abs();
+        let kind = match (size, w.e) {
+            (1, 0..) => Kind::Doubled,
+            (1, _) => Kind::Halved,
+            _ => Kind::Product,
+        };
+        let of = |r: u64| u128::from(size) * u128::from(r);
+        Self::new(i128::from(w.m) * i128::from(own.m), (of(own.r), of(whole.r - own.r)), w.e + own.e, kind)
+    }
+
+    /// The product of two numbers that the program has computed.
+    pub fn product(a: Ball, b: Ball) -> Self {
+        let (m, r) = product(a, b);
+        Self::new(m, (r, 0), a.e + b.e, Kind::Product)
+    }
+
+    fn is_zero(&self) -> bool {
+        self.top == i32::MIN
+    }
+
+    /// Whether it is a multiple of 2^e, surely.
+    fn on_grid(&self, e: i32) -> bool {
+        self.r == 0 && self.shared == 0 && self.m.trailing_zeros() as i32 + self.e >= e
+    }
+
+    /// Whether the program's product is exact.
+    fn is_exact(&self, format: Format) -> bool {
+        match self.kind {
+            Kind::Addend | Kind::Doubled => true,
+            Kind::Halved | Kind::Product => {
+                let last = self.m.trailing_zeros() as i32 + self.e;
+                self.on_grid(format.least()) && self.top - last <= format.bits()
+            }
+        }
+    }
+}
+
+/// A sum: the exact value for the numbers that the program adds, and how far rounding takes the program from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sum {
+    /// Encloses the exact sum.
+    pub exact: Ball,
+    /// Encloses what rounding adds to it.
+    pub rounding: Ball,
+}
+
+impl Sum {
+    /// What the program computes.
+    pub fn computed(self) -> Ball {
+        self.exact.plus(self.rounding)
+    }
+}
+
+/// The sum of the terms, and of the positive and negative ones, in units of 2^e; how many terms are not zero.
+struct Totals {
+    m: i128,
+    r: u128,
+    positive: u128,
+    negative: u128,
+    n: usize,
+    e: i32,
+}
+
+fn totals(terms: &[Term], least: i32) -> Totals {
+    let top = terms.iter().fold(least, |top, t| top.max(t.top));
+    // Fewer than 2^room terms below 2^top, and their radii: all sums stay below 2^126.
+    let room = bits(terms.len() as u128) + 1;
+    let mut all = Totals { m: 0, r: 0, positive: 0, negative: 0, n: 0, e: top + room - 125 };
+    for term in terms.iter().filter(|term| !term.is_zero()) {
+        let by = term.e - all.e;
+        all.n += 1;
+        if term.r == 0 && term.shared == 0 && (0..128).contains(&by) {
+            let m = term.m << by;
+            all.m += m;
+            *(if m < 0 { &mut all.negative } else { &mut all.positive }) += m.unsigned_abs();
+            continue;
+        }
+        let (m, r) = shift(term.m, term.r, by);
+        let reach = if term.shared == 0 { r } else { r + shift(0, term.shared, by).1 };
+        all.m += m;
+        all.r += r;
+        all.positive += (m + reach.cast_signed()).max(0).unsigned_abs();
+        all.negative += (reach.cast_signed() - m).max(0).unsigned_abs();
+    }
+    all
+}
+
+/// The sum of terms in any order, each product fused with an addition or rounded by itself. Nothing where a partial sum
+/// may overflow.
+///
+/// **Lemma 1.** Let p be the precision, eta the smallest positive number, and let no computed partial sum exceed P in size,
+/// 2^k <= P < 2^(k+1). Call a term fine if it is not a multiple of s = max(2^(k-p+1), eta). Then a computed sum of n terms
+/// differs from the exact one by at most
+///
+///   min(n - 1, 2 `fine`) 2^(k-p) + sum over inexact products of (2^(top-p) + eta / 2),
+///
+/// where 2^top <= |term| < 2^(top+1); a product with a power of two only loses eta / 2, and nothing if that is at least 1.
+///
+/// *Proof.* An addition rounds by at most half a spacing at its result: 2^(k-p); there are n - 1. (A fused one may also
+/// lose eta / 2 where its product is not a multiple of eta; the second sum has that.) For the other bound, a sum of terms
+/// that are multiples of s is a multiple of s below 2^p s, so it is exact. Give each computed partial sum with a fine term
+/// in it a fine leaf: that of the summand which is the multiple of the smaller power of two. Where the sum with leaf l is
+/// rounded in binade j, it becomes a multiple of 2^(j-p+1), and so is every later sum with leaf l until the next rounding,
+/// which therefore happens in a higher binade. So the errors of leaf l are at most 2^(j-p) for different j <= k, in all
+/// less than 2 2^(k-p).
+///
+/// P: the exact sum of any of the terms lies between minus the sum of all negative and the sum of all positive terms, and
+/// any order is within 2 n 2^-p (sum of absolute values) + 2 n eta of it if n <= 2^(p-1).
+pub fn sum(arithmetic: Arithmetic, terms: &[Term]) -> Option<Sum> {
+    let Arithmetic::Float { format, .. } = arithmetic else {
+        let all = totals(terms, -i32::MAX / 4);
+        return Some(Sum { exact: Ball::pack(all.m, all.r, all.e), rounding: Ball::ZERO });
+    };
+    let all = totals(terms, format.least());
+    let exact = Ball::pack(all.m, all.r, all.e);
+    let (n, p) = (all.n, format.bits());
+    if n == 0 {
+        return Some(Sum { exact: Ball::ZERO, rounding: Ball::ZERO });
+    }
+    if n >= 1 << (p - 1).min(30) {
+        return None;
+    }
+    let eta = units(format.least() - all.e);
+    let drift = ((all.positive + all.negative) >> p) + 1;
+    let largest = all.positive.max(all.negative) + 2 * n as u128 * (drift + eta);
+    let k = all.e + bits(largest) - 1;
+    // Below half of the largest number nothing overflows, whatever is rounded up.
+    if k >= format.top() - 1 {
+        return None;
+    }
+    let grid = (k - p + 1).max(format.least());
+    let (mut fine, mut error) = (0, 0);
+    for term in terms.iter().filter(|term| !term.is_zero() && !term.on_grid(grid)) {
+        fine += 1;
+        if !term.is_exact(format) {
+            let product = if term.kind == Kind::Product { units(term.top - 1 - p - all.e) } else { 0 };
+            error += product + units(format.least() - 1 - all.e);
+        }
+    }
+    error += (n - 1).min(2 * fine) as u128 * units(k - p - all.e);
+    Some(Sum { exact, rounding: Ball::pack(0, error, all.e) })
+}
+
+/// 2^e, or 1 where that is less.
+fn units(e: i32) -> u128 {
+    1 << e.max(0)
+}
+
+/// The sum in real arithmetic.
+pub fn real_sum(terms: &[Term]) -> Ball {
+    let all = totals(terms, -i32::MAX / 4);
+    Ball::pack(all.m, all.r, all.e)
+}
