@@ -6,7 +6,7 @@
 
 use monolayer::approximate::expression::{Expression, Program};
 use monolayer::approximate::function::Function as _;
-use monolayer::approximate::{Approximator, Needed, Reached};
+use monolayer::approximate::{Approximator, Needed, SmallestGrid};
 use monolayer_lab::approximation_study::{Row, series, slope, variance};
 
 /// Functions of one coordinate; with more, the same in every coordinate. All but the last are Lipschitz.
@@ -39,7 +39,7 @@ struct Count {
 
 fn main() -> monolayer::Result<()> {
     let most_ids = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(40_000);
-    let approximator = Approximator { most_ids, effort: 16, ..Approximator::default() };
+    let approximator = Approximator::new().most_ids(most_ids).effort(16);
     let mut count = Count::default();
     for formula in FUNCTIONS {
         for (d, n) in SIZES {
@@ -66,9 +66,9 @@ fn points(f: &Program, hidden: usize) -> usize {
 
 /// One line of the table: measured <= bound <= epsilon, or what it would take.
 fn row(approximator: &Approximator, f: &Program, epsilon: f64, count: &mut Count) -> monolayer::Result<()> {
-    let g = match approximator.reach(f, epsilon, &|_| ())? {
-        Reached::Met(g) => g,
-        Reached::Short { needed, .. } => {
+    let g = match approximator.compile_within(f, epsilon)? {
+        SmallestGrid::Met(g) => g,
+        SmallestGrid::TooFine { needed, .. } => {
             count.skipped += 1;
             println!("  epsilon {epsilon:<5} skipped for ids: {}", needed.map_or("no grid does".to_owned(), told));
             return Ok(());

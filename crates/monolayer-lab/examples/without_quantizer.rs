@@ -32,11 +32,10 @@ fn main() -> monolayer::Result<()> {
             let text: Vec<String> = (1..=d).map(|k| formula.replace('#', &k.to_string())).collect();
             let f = Expression::parse(&text.join("; "), d)?.at_length(n)?;
             let without = without_quantizer(&f, HIDDEN, POINTS, 0);
-            let approximator = Approximator::default();
+            let approximator = Approximator::new();
             let fits = |grid: &u64| approximator.ids(&f, *grid).is_some_and(|ids| 2 * ids < HIDDEN as u64);
             let grids = (1..=HIDDEN as u64).take_while(fits);
-            let models =
-                grids.map(|grid| approximator.compile(&f, grid as usize, &|_| ())).collect::<Result<Vec<_>, _>>()?;
+            let models = grids.map(|grid| approximator.compile(&f, grid as usize)).collect::<Result<Vec<_>, _>>()?;
             let best =
                 models.iter().min_by(|a, b| a.certified().total_cmp(&b.certified())).expect("a grid of one part");
             let with = Row::new(&f, best, 2.0, POINTS);

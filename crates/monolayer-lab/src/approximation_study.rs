@@ -8,7 +8,7 @@ use monolayer::Result;
 use monolayer::approximate::cells::Grid;
 use monolayer::approximate::distance::{Evaluate, Measured, distance};
 use monolayer::approximate::function::Function;
-use monolayer::approximate::{Approximation, Approximator, Size, parts};
+use monolayer::approximate::{Approximation, Approximator, Size};
 use monolayer::arithmetic::Interval;
 
 /// One grid: our construction beside the plain one, which has f of a cell's center as the level and a ramp between any two ids.
@@ -35,7 +35,7 @@ impl Row {
     pub fn new(f: &dyn Function, g: &Approximation, p: f64, points: usize) -> Self {
         let measure = |g: &Evaluate| distance(&|x, y| f.values(x, y), g, f.dim() * f.length(), p, points, 1);
         Self {
-            grid: parts(&g.grid),
+            grid: g.grid.parts(),
             size: g.size(),
             plain: g.plain(),
             bound: g.certified(),
@@ -54,7 +54,7 @@ fn centers(grid: &Grid, sequence: &[f64]) -> Vec<f64> {
 
 /// The error against the grid, for grids of equal parts.
 pub fn series(approximator: &Approximator, f: &dyn Function, grids: &[usize], points: usize) -> Result<Vec<Row>> {
-    let row = |&grid: &usize| Ok(Row::new(f, &approximator.compile(f, grid, &|_| ())?, approximator.p, points));
+    let row = |&grid: &usize| Ok(Row::new(f, &approximator.compile(f, grid)?, approximator.exponent(), points));
     grids.iter().map(row).collect()
 }
 

@@ -6,7 +6,6 @@ pub mod bench;
 pub mod claims;
 pub mod example;
 pub mod experiment;
-pub mod files;
 pub mod picture;
 pub mod plot;
 pub mod printed_units;

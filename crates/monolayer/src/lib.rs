@@ -10,6 +10,7 @@ pub mod arithmetic;
 pub mod context_map;
 pub mod data;
 pub mod error;
+pub mod fs;
 pub mod memorize;
 pub mod model;
 pub mod paper;

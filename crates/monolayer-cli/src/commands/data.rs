@@ -7,8 +7,8 @@ use monolayer::data::context::{Agreement, Contexts, distinct_rows};
 use monolayer::data::embedding::Embedding;
 use monolayer::data::separation::{Separation, separation};
 use monolayer::data::{Labels, Tokens};
+use monolayer::fs::replace_file;
 use monolayer::{Dataset, Error};
-use monolayer_lab::files;
 use monolayer_train::labels::Scheme;
 use serde_json::{Value, json};
 
@@ -212,5 +212,5 @@ pub fn write(data: &Dataset, path: &Path) -> Result<(), Error> {
         }
         text.push('\n');
     }
-    files::write(path, text.as_bytes())
+    replace_file(path, text.as_bytes())
 }

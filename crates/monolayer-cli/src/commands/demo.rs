@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use monolayer::fs::replace_file;
 use monolayer::memorize::Memorizer;
 use monolayer::{AnyModel, Error, with_model};
 use monolayer_lab::claims::{self, Context, Verdict};
 use monolayer_lab::report::{self, Data};
-use monolayer_lab::{example, files, picture};
+use monolayer_lab::{example, picture};
 use serde_json::json;
 
 use super::{Outcome, memorize};
@@ -33,7 +34,7 @@ pub fn run(args: &Args) -> Result<Outcome> {
     };
     std::fs::create_dir_all(&out).map_err(|e| Error::io(&out, e))?;
     let file = out.join("harbor.conll");
-    files::write(&file, example::TEXT.as_bytes())?;
+    replace_file(&file, example::TEXT.as_bytes())?;
     let data = example::dataset()?;
     let compiled = Memorizer::default().compile(&data, &|_, _| {})?;
     let dir = out.join("model");
@@ -60,7 +61,7 @@ pub fn run(args: &Args) -> Result<Outcome> {
 
     let page = out.join("report.html");
     let source = Data { dataset: &data, source: &file.to_string_lossy() };
-    files::write(&page, report::page(&[&dir], Some(&source))?.as_bytes())?;
+    replace_file(&page, report::page(&[&dir], Some(&source))?.as_bytes())?;
     if let Some(path) = &args.picture {
         with_model!(&compiled.model, m => draw(path, &picture::ids(m, &data, "May", 0)?))?;
     }
@@ -145,9 +146,9 @@ fn draw(path: &Path, scene: &monolayer_lab::plot::Scene) -> Result<(), Error> {
     match path.extension().and_then(|e| e.to_str()) {
         Some("svg") => {
             let alt = "Boltzmann curves of five sentences above the line of their context ids";
-            files::write(path, scene.svg_file(alt).as_bytes())
+            replace_file(path, scene.svg_file(alt).as_bytes())
         }
-        Some("png") => files::write(path, &scene.png()),
+        Some("png") => replace_file(path, &scene.png()),
         _ => Err(Error::request(format!("{}: no kind of picture", path.display()), "name it .svg or .png")),
     }
 }

@@ -96,14 +96,14 @@ pub const CLAIMS: &[Claim] = &[
 
 fn proposition_1(context: &Context) -> Result<Finding> {
     let grids = context.effort(12, 24);
-    let approximator = Approximator::default();
+    let approximator = Approximator::new();
     let (mut keeps, mut falls) = (true, true);
     let (mut ratio, mut slowest, mut coarse, mut fine, mut ids) = (0.0_f64, 0.0_f64, 0.0_f64, 0.0_f64, 0);
     for name in ["zoo:wave", "zoo:bump", "zoo:attention"] {
         let f = Expression::parse(name, 1)?.at_length(3)?;
         let mut bounds = Vec::new();
         for grid in [grids / 4, grids / 2, grids] {
-            let mut g = approximator.compile(&f, grid, &|_| {})?;
+            let mut g = approximator.compile(&f, grid)?;
             if context.mutated {
                 let attention = g.model.transformer.layers.iter_mut().filter_map(|layer| layer.attention.as_mut());
                 attention.flat_map(|attention| &mut attention.heads).for_each(|head| head.w_o.data.fill(0.0));

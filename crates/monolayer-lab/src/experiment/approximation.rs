@@ -79,7 +79,7 @@ impl Experiment for Approximation {
     fn measure(&self, settings: &Settings, at: &At, scratch: &Path) -> Result<Found> {
         let f = program(settings, at.text("function"))?;
         let points = settings.count("points")?;
-        let compiled = Approximator::default().compile(&f, at.count("grid"), &|_| {})?;
+        let compiled = Approximator::new().compile(&f, at.count("grid"))?;
         let size = compiled.size();
         match at.text("model") {
             COMPILED => {

@@ -11,7 +11,7 @@ fn program(text: &str, dim: usize, length: usize) -> Program {
 #[test]
 fn errors_and_sizes_against_the_grid() {
     let f = program("sin(3*x1) + mean(x1)^2", 1, 2);
-    let rows = study::series(&Approximator::default(), &f, &[4, 8, 16], 16_384).unwrap();
+    let rows = study::series(&Approximator::new(), &f, &[4, 8, 16], 16_384).unwrap();
     for row in &rows {
         assert!(row.floats && row.measured.distance <= row.bound, "{row:?}");
         // The best level of a cell is nearer than f of its center, and no ramp is needed between equal levels.

@@ -21,6 +21,9 @@ pub trait Function: Sync {
     /// What one output coordinate of one token is over a box of sequences, where the function is defined.
     fn enclose(&self, sequence: &[Interval], token: usize, output: usize) -> Enclosure;
 
+    /// What a certificate calls it: an expression that a checker can read, or words for people.
+    fn description(&self) -> String;
+
     /// What the enclosures take for granted, for the certificate: nothing unless a user vouches for it.
     fn assumption(&self) -> Option<String> {
         None
@@ -43,6 +46,8 @@ pub struct Enclosure {
 
 /// A closure with a Lipschitz constant that its author vouches for.
 pub struct Lipschitz<F> {
+    /// What a certificate calls it.
+    pub name: String,
     /// Coordinates of a token.
     pub dim: usize,
     /// Tokens of a sequence.
@@ -56,6 +61,10 @@ pub struct Lipschitz<F> {
 }
 
 impl<F: Fn(&[f64], &mut [f64]) + Sync> Function for Lipschitz<F> {
+    fn description(&self) -> String {
+        self.name.clone()
+    }
+
     fn dim(&self) -> usize {
         self.dim
     }

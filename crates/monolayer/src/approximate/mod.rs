@@ -17,6 +17,7 @@ mod layout;
 mod quantizer;
 mod readout;
 mod save;
+mod settings;
 mod size;
 mod smallest_grid;
 
@@ -28,8 +29,9 @@ use ids::Ids;
 use layout::Layout;
 use quantizer::Quantizer;
 use readout::{Readout, TooClose};
+pub use settings::{Approximator, Progress};
 pub use size::Size;
-pub use smallest_grid::{Needed, Reached, Tried};
+pub use smallest_grid::{Needed, SmallestGrid, Tried};
 
 use crate::approximate::function::Function;
 use crate::arithmetic::matrix::Matrix;
@@ -44,32 +46,15 @@ const EDGE: f64 = 1.0 / (1_u64 << 31) as f64;
 /// The narrowest ramp that is tried.
 const NARROWEST: f64 = 2.0 * EDGE;
 
-/// How a function is approximated.
-#[derive(Debug, Clone)]
-pub struct Approximator {
-    /// The exponent p of d_p, at least 1.
-    pub p: f64,
-    /// The seed of the search for codes, where there is one.
-    pub seed: u64,
-    /// How many codes to try there.
-    pub candidates: usize,
-    /// Evaluations of the function in a cell, at most.
-    pub effort: usize,
-    /// More ids than this are refused.
-    pub most_ids: u64,
-}
-
-impl Default for Approximator {
-    fn default() -> Self {
-        Self { p: 2.0, seed: 0, candidates: 64, effort: 64, most_ids: 20_000_000 }
-    }
-}
-
 /// A model that approximates a function, and what is known of it.
 #[derive(Debug, Clone)]
 pub struct Approximation {
     /// The model.
     pub model: Model<f64>,
+    /// What was approximated, as its certificate calls it.
+    pub function: String,
+    /// The exponent p of d_p that the bound is for.
+    pub p: f64,
     /// The grid.
     pub grid: Grid,
     /// The width of the quantizer's ramps.
@@ -93,7 +78,7 @@ pub struct Approximation {
 }
 
 /// Everything but the weights.
-struct Plan {
+struct Blueprint {
     grid: Grid,
     cells: Cells,
     arrangement: Arrangement,
@@ -110,14 +95,14 @@ struct Arrangement {
     error: f64,
 }
 
-impl Approximator {
-    /// Approximates f on a grid of `parts` equal parts in each coordinate; `tell` hears how many codes were tried.
-    pub fn compile(&self, f: &dyn Function, parts: usize, tell: &dyn Fn(usize)) -> Result<Approximation> {
-        Ok(self.put_together(f, self.plan(f, parts, tell)?))
+impl Approximator<'_> {
+    /// Approximates f on a grid of `parts` equal parts in each coordinate.
+    pub fn compile(&self, f: &dyn Function, parts: usize) -> Result<Approximation> {
+        Ok(self.assemble(f, self.blueprint(f, parts)?))
     }
 
     /// Everything but the weights.
-    fn plan(&self, f: &dyn Function, parts: usize, tell: &dyn Fn(usize)) -> Result<Plan> {
+    fn blueprint(&self, f: &dyn Function, parts: usize) -> Result<Blueprint> {
         if parts == 0 || !(self.p >= 1.0 && self.p.is_finite()) {
             return Err(Error::request(
                 format!("a grid of {parts} parts and p = {}", self.p),
@@ -127,14 +112,14 @@ impl Approximator {
         self.check_ids(f, parts)?;
         let grid = Grid::uniform(f.dim(), parts);
         let levels = cells::levels(f, &grid, self.p, self.effort)?;
-        self.plan_levels(grid, &levels, tell)
+        self.blueprint_on(grid, &levels)
     }
 
     /// Everything but the weights, for a grid with its levels.
-    fn plan_levels(&self, grid: Grid, levels: &Levels, tell: &dyn Fn(usize)) -> Result<Plan> {
+    fn blueprint_on(&self, grid: Grid, levels: &Levels) -> Result<Blueprint> {
         let cells = levels.cells;
         let mut best: Option<(Arrangement, Readout, Bound)> = None;
-        for codes in self.codes(&grid, &cells, tell) {
+        for codes in self.codes(&grid, &cells) {
             let Some(arrangement) = Arrangement::with(&grid, &cells, &codes) else { continue };
             let Ok(readout) = arrangement.read_out(levels, grid.edges.len()) else { continue };
             let bound = Bound::new(levels, &readout, &grid, arrangement.quantizer.ramp);
@@ -143,11 +128,12 @@ impl Approximator {
             }
         }
         let (arrangement, readout, bound) = best.ok_or_else(|| does_not_fit(&cells))?;
-        Ok(Plan { grid, cells, arrangement, readout, bound })
+        Ok(Blueprint { grid, cells, arrangement, readout, bound })
     }
 
     /// Codes worth trying.
-    fn codes(&self, grid: &Grid, cells: &Cells, tell: &dyn Fn(usize)) -> Vec<Codes> {
+    fn codes(&self, grid: &Grid, cells: &Cells) -> Vec<Codes> {
+        let on_progress = |tried: usize| self.report(&Progress::Codes(tried));
         let exact = codes::exact_codes(grid, cells);
         if !cells.symmetric {
             return exact.into_iter().collect();
@@ -155,10 +141,10 @@ impl Approximator {
         // With two other tokens, those that softmax orders by sum and variance: neighbors on the line are alike, and so are
         // their levels, which leaves room for finer ones.
         let plain = (cells.length == 3 && cells.token_cells > 1)
-            .then(|| codes::searched_codes(grid, cells, self.seed, 1, tell));
+            .then(|| codes::searched_codes(grid, cells, self.seed, 1, &on_progress));
         match (exact, plain) {
             (Some(exact), plain) => std::iter::once(exact).chain(plain).collect(),
-            (None, _) => vec![codes::searched_codes(grid, cells, self.seed, self.candidates, tell)],
+            (None, _) => vec![codes::searched_codes(grid, cells, self.seed, self.candidates, &on_progress)],
         }
     }
 
@@ -171,13 +157,13 @@ impl Approximator {
         };
         Err(Error::request(
             format!("a grid of {parts} parts makes {ids} ids, {units}, and {} ids are the most here", self.most_ids),
-            "use a coarser --grid or a larger --epsilon",
+            "use a coarser grid or a larger epsilon",
         ))
     }
 
     /// The weights: eq. 19 with all skips.
-    fn put_together(&self, f: &dyn Function, plan: Plan) -> Approximation {
-        let Plan { grid, cells, arrangement, readout, bound } = plan;
+    fn assemble(&self, f: &dyn Function, blueprint: Blueprint) -> Approximation {
+        let Blueprint { grid, cells, arrangement, readout, bound } = blueprint;
         let Arrangement { layout, quantizer, ids, error } = arrangement;
         let (d, quantum) = (f.dim(), readout.quantum());
         let (key, value) = (layout.key / quantum, layout.length as f64 / layout.own / (layout.key / quantum));
@@ -188,10 +174,10 @@ impl Approximator {
         };
         // Eq. 20: keys and values key e_1, queries kappa key e_1.
         let attention = Attention::rank_one(Mask::None, &first(key), &first(layout.kappa * key), &first(value));
-        let places = (!cells.symmetric).then(|| Matrix::from_fn(f.length(), d, |place, _| 2.0 * place as f64));
+        let positions = (!cells.symmetric).then(|| Matrix::from_fn(f.length(), d, |position, _| 2.0 * position as f64));
         let model = Model {
             words: None,
-            positions: places,
+            positions,
             transformer: Transformer {
                 d,
                 pre_feed_forward: Some(quantizer.block(quantum)),
@@ -201,15 +187,18 @@ impl Approximator {
             source: json!({
                 "command": "approximate",
                 "length": f.length(),
-                "grid": parts(&grid),
+                "grid": grid.parts(),
                 "p": self.p,
                 "seed": self.seed,
                 "candidates": self.candidates,
                 "version": env!("CARGO_PKG_VERSION"),
+                "function": f.description(),
             }),
         };
         Approximation {
             model,
+            function: f.description(),
+            p: self.p,
             ramp: quantizer.ramp,
             cells,
             floats: error > 0.0 && bound.rounding <= bound.real,
@@ -224,16 +213,11 @@ impl Approximator {
     }
 }
 
-/// The parts of each coordinate.
-pub fn parts(grid: &Grid) -> Vec<usize> {
-    grid.edges.iter().map(|edges| edges.len() - 1).collect()
-}
-
 fn does_not_fit(cells: &Cells) -> Error {
     let count = cells.count().unwrap_or(u64::MAX);
     Error::request(
         format!("double precision cannot hold the codes of {count} ids of sequences of {} tokens", cells.length),
-        "use a coarser --grid, or shorter sequences",
+        "use a coarser grid, or shorter sequences",
     )
 }
 

@@ -1,6 +1,6 @@
 //! What a model takes, and what the plain construction would.
 
-use super::{Approximation, parts};
+use super::Approximation;
 use crate::model;
 
 /// What a model takes.
@@ -39,7 +39,7 @@ impl Approximation {
 
     /// What the plain construction takes on the same grid: `d (2 D + 3)` units before attention, `2 M + 2 d` after it.
     pub fn plain(&self) -> Size {
-        let (parts, ids) = (parts(&self.grid), self.order.len());
+        let (parts, ids) = (self.grid.parts(), self.order.len());
         let (d, all) = (parts.len(), parts.iter().sum::<usize>());
         let places = if self.cells.symmetric { 1 } else { self.cells.length };
         let (quantizer, hidden) = (2 * all * places + 3 * d, 2 * ids + 2 * d);

@@ -1,7 +1,7 @@
 //! The smallest grid that meets a bound, or what it would take.
 
-use super::{Approximation, Approximator, Plan, parts};
-use crate::approximate::cells::{self, Cells};
+use super::cells::{self, Cells, GridSearch};
+use super::{Approximation, Approximator, Blueprint, Progress};
 use crate::approximate::function::Function;
 use crate::error::{Error, Result};
 
@@ -18,11 +18,11 @@ pub struct Tried {
 
 /// Whether a bound was met.
 #[derive(Debug)]
-pub enum Reached {
+pub enum SmallestGrid {
     /// It was, by the smallest grid that does.
     Met(Box<Approximation>),
     /// It was not: too many ids. What was tried, the finest last, and what it would take.
-    Short {
+    TooFine {
         /// Grids and their bounds.
         tried: Vec<Tried>,
         /// The grid that would do if the bound went on falling as it did; `None` if it did not fall.
@@ -42,81 +42,89 @@ pub struct Needed {
 /// Rounds of asking for less error in the cells, to make up for ramps and rounding.
 const ROUNDS: usize = 4;
 
-impl Approximator {
-    /// Approximates f to within `epsilon` on the smallest grid that is found, its parts adapted to f or equal. `tell` hears of
-    /// every grid that was tried.
-    pub fn reach(&self, f: &dyn Function, epsilon: f64, tell: &dyn Fn(&Tried)) -> Result<Reached> {
-        check(epsilon)?;
-        let mut target = epsilon;
-        for _ in 0..ROUNDS {
-            let (grid, levels) = match cells::plan(f, self.p, target, self.most_ids, self.effort)? {
-                cells::Plan::Found { grid, levels } => (grid, levels),
-                cells::Plan::TooFine { parts, ids, reached } => {
-                    let tried = reached.map(|(bound, ids)| Tried { grid: Vec::new(), ids, bound });
-                    let needed = Some(Needed { grid: parts, ids });
-                    return Ok(Reached::Short { tried: tried.into_iter().collect(), needed });
-                }
-            };
-            let plan = self.plan_levels(grid, &levels, &|_| ())?;
-            tell(&plan.tried());
-            if plan.bound.inside <= epsilon {
-                return Ok(Reached::Met(Box::new(self.put_together(f, plan))));
-            }
-            target *= 0.998 * epsilon / plan.bound.inside;
+impl Approximator<'_> {
+    /// Approximates f to within `epsilon` on the smallest grid that is found, its parts adapted to f or equal.
+    pub fn compile_within(&self, f: &dyn Function, epsilon: f64) -> Result<SmallestGrid> {
+        if !(epsilon > 0.0 && epsilon.is_finite()) {
+            return Err(Error::request(format!("an epsilon of {epsilon}"), "use a finite number above 0"));
         }
-        self.reach_uniform(f, epsilon, tell)
+        let adapted = if self.uniform { None } else { self.adapted_within(f, epsilon)? };
+        adapted.map_or_else(|| self.uniform_within(f, epsilon), Ok)
     }
 
-    /// The same with equal parts.
-    pub fn reach_uniform(&self, f: &dyn Function, epsilon: f64, tell: &dyn Fn(&Tried)) -> Result<Reached> {
-        check(epsilon)?;
+    /// With parts adapted to f; `None` if ramps and rounding spoil what the cells allow.
+    fn adapted_within(&self, f: &dyn Function, epsilon: f64) -> Result<Option<SmallestGrid>> {
+        let mut target = epsilon;
+        for _ in 0..ROUNDS {
+            let (grid, levels) = match cells::search_grid(f, self.p, target, self.most_ids, self.effort)? {
+                GridSearch::Found { grid, levels } => (grid, levels),
+                GridSearch::TooFine { parts, ids, reached } => {
+                    let tried = reached.map(|(bound, ids)| Tried { grid: Vec::new(), ids, bound });
+                    let needed = Some(Needed { grid: parts, ids });
+                    return Ok(Some(SmallestGrid::TooFine { tried: tried.into_iter().collect(), needed }));
+                }
+            };
+            let blueprint = self.blueprint_on(grid, &levels)?;
+            self.report(&Progress::Grid(blueprint.tried()));
+            if blueprint.bound.inside <= epsilon {
+                return Ok(Some(SmallestGrid::Met(Box::new(self.assemble(f, blueprint)))));
+            }
+            target *= 0.998 * epsilon / blueprint.bound.inside;
+        }
+        Ok(None)
+    }
+
+    /// With equal parts.
+    fn uniform_within(&self, f: &dyn Function, epsilon: f64) -> Result<SmallestGrid> {
         let mut tried: Vec<Tried> = Vec::new();
-        let mut attempt = |grid: usize| -> Result<Option<Plan>> {
-            let ids = self.ids(f, grid as u64);
-            if ids.is_none_or(|ids| ids > self.most_ids) {
+        let mut attempt = |grid: usize| -> Result<Option<Blueprint>> {
+            if !self.fits(f, grid) {
                 return Ok(None);
             }
-            let plan = self.plan(f, grid, &|_| ())?;
-            tried.push(plan.tried());
-            tell(&tried[tried.len() - 1]);
-            Ok(Some(plan))
+            let blueprint = self.blueprint(f, grid)?;
+            tried.push(blueprint.tried());
+            self.report(&Progress::Grid(blueprint.tried()));
+            Ok(Some(blueprint))
         };
         // Half as fine again until it is met.
         let (mut short, mut met) = (0, None);
         let mut grid = 1;
-        while let Some(plan) = attempt(grid)? {
-            if plan.bound.inside <= epsilon {
-                met = Some((grid, plan));
+        while let Some(blueprint) = attempt(grid)? {
+            if blueprint.bound.inside <= epsilon {
+                met = Some((grid, blueprint));
                 break;
             }
             short = grid;
             grid = if grid < 4 { grid + 1 } else { grid * 3 / 2 };
         }
         // Too many ids: the finest grid that is left may do.
-        if met.is_none() {
-            let finest = (short..grid).rev().find(|&g| self.ids(f, g as u64).is_some_and(|ids| ids <= self.most_ids));
-            if let Some(finest) = finest.filter(|&finest| finest > short)
-                && let Some(plan) = attempt(finest)?
-                && plan.bound.inside <= epsilon
-            {
-                met = Some((finest, plan));
-            }
+        if met.is_none()
+            && let Some(finest) = (short + 1..grid).rev().find(|&grid| self.fits(f, grid))
+            && let Some(blueprint) = attempt(finest)?
+            && blueprint.bound.inside <= epsilon
+        {
+            met = Some((finest, blueprint));
         }
         let Some((mut enough, mut best)) = met else {
             let needed =
                 needed(&tried, epsilon).map(|grid| Needed { grid: vec![grid; f.dim()], ids: self.ids(f, grid) });
-            return Ok(Reached::Short { tried, needed });
+            return Ok(SmallestGrid::TooFine { tried, needed });
         };
         while enough - short > 1 {
             let middle = short + (enough - short) / 2;
-            let plan = attempt(middle)?.expect("fewer ids than before");
-            if plan.bound.inside <= epsilon {
-                (enough, best) = (middle, plan);
+            let blueprint = attempt(middle)?.expect("fewer ids than before");
+            if blueprint.bound.inside <= epsilon {
+                (enough, best) = (middle, blueprint);
             } else {
                 short = middle;
             }
         }
-        Ok(Reached::Met(Box::new(self.put_together(f, best))))
+        Ok(SmallestGrid::Met(Box::new(self.assemble(f, best))))
+    }
+
+    /// Whether a grid makes no more ids than are allowed.
+    fn fits(&self, f: &dyn Function, grid: usize) -> bool {
+        self.ids(f, grid as u64).is_some_and(|ids| ids <= self.most_ids)
     }
 
     /// The ids of a grid; `None` beyond 2^63.
@@ -126,16 +134,9 @@ impl Approximator {
     }
 }
 
-fn check(epsilon: f64) -> Result<()> {
-    if epsilon > 0.0 && epsilon.is_finite() {
-        return Ok(());
-    }
-    Err(Error::request(format!("--epsilon {epsilon}"), "use a finite number above 0"))
-}
-
-impl Plan {
+impl Blueprint {
     fn tried(&self) -> Tried {
-        Tried { grid: parts(&self.grid), ids: self.cells.count().unwrap_or(u64::MAX), bound: self.bound.inside }
+        Tried { grid: self.grid.parts(), ids: self.cells.count().unwrap_or(u64::MAX), bound: self.bound.inside }
     }
 }
 

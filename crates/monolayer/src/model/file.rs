@@ -341,27 +341,11 @@ pub fn write<R: Real>(model: &Model<R>, dir: &Path, more: impl FnOnce(&Path) -> 
 
 /// Puts a new model directory, filled by `fill`, in the place of an old one or of none.
 pub(crate) fn replace(dir: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
-    let parent = dir.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let empty = || fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none());
-    let replaces = dir.exists();
-    if replaces && !dir.join("config.json").is_file() && !empty() {
+    if dir.exists() && !dir.join("config.json").is_file() && !empty() {
         return Err(Error::model(dir, "it is there already and is not a model", "choose another directory"));
     }
-    fs::create_dir_all(parent).map_err(|e| Error::io(parent, e))?;
-    let stage = tempfile::Builder::new().prefix(".monolayer-").tempdir_in(parent).map_err(|e| Error::io(parent, e))?;
-    let (new, old) = (stage.path().join("new"), stage.path().join("old"));
-    fs::create_dir(&new).map_err(|e| Error::io(&new, e))?;
-    fill(&new)?;
-    // The old directory steps aside first: a directory cannot be renamed onto one that is not empty.
-    if replaces {
-        fs::rename(dir, &old).map_err(|e| Error::io(dir, e))?;
-    }
-    fs::rename(&new, dir).map_err(|e| {
-        if replaces {
-            let _ = fs::rename(&old, dir);
-        }
-        Error::io(dir, e)
-    })
+    crate::fs::replace_dir(dir, fill)
 }
 
 fn put(dir: &Path, name: &str, bytes: &[u8]) -> Result<()> {

@@ -4,7 +4,7 @@ use monolayer::approximate::cells::Cell;
 use monolayer::approximate::distance::distance;
 use monolayer::approximate::expression::{Expression, Program};
 use monolayer::approximate::function::{Function, Lipschitz};
-use monolayer::approximate::{Approximation, Approximator, Reached};
+use monolayer::approximate::{Approximation, Approximator, SmallestGrid};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
@@ -27,7 +27,7 @@ const CASES: [(&str, usize, usize, usize); 10] = [
 ];
 
 fn compile(f: &Program, grid: usize) -> Approximation {
-    Approximator { effort: 4, ..Approximator::default() }.compile(f, grid, &|_| ()).unwrap()
+    Approximator::new().effort(4).compile(f, grid).unwrap()
 }
 
 /// A point of each token's cell, somewhere off the ramps.
@@ -114,8 +114,8 @@ fn the_bound_holds_and_is_met() {
     for (text, d, n) in cases {
         let f = program(text, d, n);
         for epsilon in [0.3, 0.1] {
-            let approximator = Approximator { most_ids: 30_000, effort: 16, ..Approximator::default() };
-            let Reached::Met(g) = approximator.reach(&f, epsilon, &|_| ()).unwrap() else { panic!("{text}") };
+            let approximator = Approximator::new().most_ids(30_000).effort(16);
+            let SmallestGrid::Met(g) = approximator.compile_within(&f, epsilon).unwrap() else { panic!("{text}") };
             assert!(g.floats && g.bound.inside <= epsilon && g.bound.inside <= g.bound.everywhere, "{:?}", g.bound);
             let measured = distance(&|x, y| f.values(x, y), &|x, y| g.evaluate(x, y), d * n, 2.0, 4096, 7);
             assert!(measured.distance - 4.0 * measured.error <= g.bound.inside, "{text}: {measured:?} {:?}", g.bound);
@@ -137,6 +137,7 @@ fn the_error_falls_with_the_grid() {
 #[test]
 fn closures_come_with_a_constant() {
     let f = Lipschitz {
+        name: "max(x1), a closure".to_owned(),
         dim: 1,
         length: 2,
         equivariant: true,
@@ -146,10 +147,10 @@ fn closures_come_with_a_constant() {
             y.fill(most);
         },
     };
-    let g = Approximator::default().compile(&f, 16, &|_| ()).unwrap();
+    let g = Approximator::new().compile(&f, 16).unwrap();
     assert!(g.vouched.as_deref().is_some_and(|text| text.contains("constant 1")), "{:?}", g.vouched);
     let dir = tempfile::tempdir().unwrap();
-    g.save(&dir.path().join("m"), 2.0, "max(x1), a closure", |_| Ok(())).unwrap();
+    g.save(dir.path().join("m")).unwrap();
     let certificate = std::fs::read_to_string(dir.path().join("m/certificate.json")).unwrap();
     assert!(certificate.contains("Lipschitz with constant 1") && certificate.contains("\"distance\""), "{certificate}");
 }
@@ -157,16 +158,16 @@ fn closures_come_with_a_constant() {
 #[test]
 fn what_is_too_much_is_refused_with_numbers() {
     let f = program("x1*mean(x1)", 1, 3);
-    let approximator = Approximator { most_ids: 1000, effort: 1, ..Approximator::default() };
-    let error = approximator.compile(&f, 50, &|_| ()).unwrap_err().to_string();
+    let approximator = Approximator::new().most_ids(1000).effort(1);
+    let error = approximator.compile(&f, 50).unwrap_err().to_string();
     assert!(error.contains("63750 ids, about 127501 hidden units"), "{error}");
     // Refused before anything of that size is made.
-    let error = approximator.compile(&f, 1 << 60, &|_| ()).unwrap_err().to_string();
+    let error = approximator.compile(&f, 1 << 60).unwrap_err().to_string();
     assert!(error.contains("more than 2^63 ids"), "{error}");
-    let Reached::Short { needed, tried } = approximator.reach(&f, 0.001, &|_| ()).unwrap() else { panic!() };
+    let SmallestGrid::TooFine { needed, tried } = approximator.compile_within(&f, 0.001).unwrap() else { panic!() };
     let needed = needed.unwrap();
     assert!(needed.grid[0] > 100 && needed.ids.unwrap() > 1_000_000 && !tried.is_empty(), "{needed:?}");
-    assert!(approximator.compile(&f, 0, &|_| ()).is_err() && approximator.reach(&f, 0.0, &|_| ()).is_err());
+    assert!(approximator.compile(&f, 0).is_err() && approximator.compile_within(&f, 0.0).is_err());
 }
 
 /// The outputs of many sequences at once, row-major.
@@ -192,7 +193,7 @@ const LARGE: [(&str, usize, usize, usize, usize); 6] = [
 fn many_ids_hold_in_double_precision() {
     for (text, d, n, grid, look) in LARGE {
         let f = program(text, d, n);
-        let g = Approximator { effort: 1, ..Approximator::default() }.compile(&f, grid, &|_| ()).unwrap();
+        let g = Approximator::new().effort(1).compile(&f, grid).unwrap();
         assert!(g.floats && g.order.len() >= look && (look > 1000 || g.order.len() > 20_000), "{text}");
         let mut rng = ChaCha8Rng::seed_from_u64(5);
         let every = g.order.len() / look;
@@ -229,6 +230,6 @@ fn many_ids_hold_in_double_precision() {
 #[test]
 fn a_million_ids() {
     let f = program("x1*mean(x1)", 1, 2);
-    let g = Approximator { effort: 1, ..Approximator::default() }.compile(&f, 1000, &|_| ()).unwrap();
+    let g = Approximator::new().effort(1).compile(&f, 1000).unwrap();
     assert!(g.order.len() == 1_000_000 && g.floats && g.bound.rounding == 0.0);
 }

@@ -1,6 +1,6 @@
 //! Cells of sequences, their levels, and certified errors against measured ones.
 
-use monolayer::approximate::cells::{Cell, Cells, Grid, Levels, Plan, levels, plan};
+use monolayer::approximate::cells::{Cell, Cells, Grid, GridSearch, Levels, levels, search_grid};
 use monolayer::approximate::distance::{Measured, distance};
 use monolayer::approximate::expression::{Expression, Program};
 use monolayer::approximate::function::{Function, Lipschitz};
@@ -163,7 +163,7 @@ fn a_closure_with_a_lipschitz_constant() {
             *output = (3.0 * x[token]).sin() * x.iter().sum::<f64>() / 2.0;
         }
     };
-    let f = Lipschitz { dim: 1, length: 2, equivariant: true, constant: 4.0, f };
+    let f = Lipschitz { name: "a closure".to_owned(), dim: 1, length: 2, equivariant: true, constant: 4.0, f };
     assert!(f.assumption().unwrap().contains("constant 4"));
     // Of the function no more is known than values and the constant, which is above its slopes.
     check(&f, &Grid::uniform(1, 10), 2.0, 2.0, "closure");
@@ -171,7 +171,8 @@ fn a_closure_with_a_lipschitz_constant() {
         y[0] = x[0] - x[1];
         y[1] = x[0] * x[1];
     };
-    let places = Lipschitz { dim: 1, length: 2, equivariant: false, constant: 2.0, f: places };
+    let places =
+        Lipschitz { name: "a closure".to_owned(), dim: 1, length: 2, equivariant: false, constant: 2.0, f: places };
     check(&places, &Grid::uniform(1, 10), 2.0, 2.0, "a closure that is not equivariant");
     check(&program("x1*place - sum(place*x1)/4", 1, 2), &Grid::uniform(1, 10), 2.0, 1.02, "places");
 }
@@ -187,7 +188,7 @@ fn plans_meet_their_targets() {
         ("step(x1 - 0.37)", 1, 2),
     ] {
         let f = program(text, dim, length);
-        let Plan::Found { grid, levels: found } = plan(&f, 2.0, 0.1, 50_000, 32).unwrap() else {
+        let GridSearch::Found { grid, levels: found } = search_grid(&f, 2.0, 0.1, 50_000, 32).unwrap() else {
             panic!("{text}: too fine");
         };
         assert!(found.error.sqrt() <= 0.1, "{text}: {}", found.error.sqrt());
@@ -200,7 +201,9 @@ fn plans_meet_their_targets() {
             assert_eq!(grid.token_cells(), 2, "an edge at the jump");
         }
     }
-    let Plan::TooFine { parts, ids, reached } = plan(&program("wave", 1, 3), 2.0, 0.003, 50_000, 8).unwrap() else {
+    let GridSearch::TooFine { parts, ids, reached } =
+        search_grid(&program("wave", 1, 3), 2.0, 0.003, 50_000, 8).unwrap()
+    else {
         panic!("fine enough");
     };
     // From the error at 16 parts, of the order of 1/D, about 16 * 0.158 / 0.003.

@@ -69,11 +69,9 @@ const RIGHT: f64 = 36.0;
 const TOP: f64 = 132.0;
 const STEP: f64 = 62.0;
 
-/// Writes the picture beside its place, and then there: it is whole or not there.
-pub fn write(file: &Path, rows: &[Row]) -> std::io::Result<()> {
-    let part = file.with_extension("svg.part");
-    std::fs::write(&part, svg(rows))?;
-    std::fs::rename(part, file)
+/// Writes the picture.
+pub fn write(file: &Path, rows: &[Row]) -> monolayer::Result<()> {
+    monolayer::fs::replace_file(file, svg(rows).as_bytes())
 }
 
 /// The bits that a number needs to hold a gap.

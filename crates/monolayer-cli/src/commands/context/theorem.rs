@@ -10,7 +10,6 @@ use monolayer::context_map::float_weights::TightScale;
 use monolayer::context_map::theorem_weights::weights::Scale;
 use monolayer::context_map::theorem_weights::{Certified, Request, Way, certify};
 use monolayer::data::context::Agreement;
-use monolayer::error::Error;
 use monolayer::model::certificate::Claim;
 use serde_json::{Value, json};
 
@@ -94,8 +93,7 @@ pub fn run(
     let (json, mut text) = (report.json(), report.text());
     if let Some(file) = &args.theorem.figure {
         let tight = tight.certificate.log2_delta();
-        figure::write(file, &report.rows(view, tight, super::file_name(&prepared.data.name))?)
-            .map_err(|e| Error::io(file, e))?;
+        figure::write(file, &report.rows(view, tight, super::file_name(&prepared.data.name))?)?;
         let _ = writeln!(text, "drawn to {}", file.display());
     }
     // At its own scale the theorem promises a gap, too.

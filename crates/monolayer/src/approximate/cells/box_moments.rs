@@ -17,7 +17,7 @@ const NARROW: f64 = 1e-5;
 
 /// One output over a box.
 #[derive(Debug, Clone)]
-pub(super) struct Patch {
+pub(super) struct BoxMoments {
     /// f(c).
     center: Interval,
     /// Contains f.
@@ -30,7 +30,7 @@ pub(super) struct Patch {
     rest_norms: [f64; 2],
 }
 
-impl Patch {
+impl BoxMoments {
     pub fn new(enclosure: &Enclosure, sides: &[Interval]) -> Self {
         let half = |x: &Interval| rounding::add_up(x.hi(), -x.center()).max(rounding::add_up(x.center(), -x.lo()));
         let halves: Vec<f64> = sides.iter().map(half).collect();

@@ -1,7 +1,7 @@
 //! One output in one cell, which is cut into pieces until what is known is good enough.
 
 use super::Cell;
-use super::box_moments::{Patch, power};
+use super::box_moments::{BoxMoments, power};
 use crate::approximate::function::Function;
 use crate::arithmetic::Interval;
 
@@ -15,7 +15,7 @@ const SHELL: f64 = 1.0 / (1_u64 << 31) as f64;
 const FEW: usize = 16;
 
 /// What is known about one output in one cell.
-pub(super) struct Known {
+pub(super) struct BoundedCell {
     /// The value that stands for f.
     pub level: f64,
     /// At least |f - level|.
@@ -34,7 +34,7 @@ pub(super) struct Known {
 struct Piece {
     sides: Vec<Interval>,
     volume: f64,
-    patch: Patch,
+    moments: BoxMoments,
     /// The part of the error that is due to loose enclosures, for the level guessed first.
     loose: f64,
     /// Whether it is worth trying what is inside of its faces.
@@ -46,12 +46,12 @@ struct Piece {
 impl Piece {
     /// Whether the function may jump in it.
     fn blurred(&self) -> bool {
-        self.patch.blur().iter().any(|blur| blur.is_infinite())
+        self.moments.blur().iter().any(|blur| blur.is_infinite())
     }
 }
 
 /// What is looked at.
-pub(super) struct Look<'a> {
+pub(super) struct CellBound<'a> {
     f: &'a dyn Function,
     token: usize,
     output: usize,
@@ -62,16 +62,16 @@ pub(super) struct Look<'a> {
     guess: Option<f64>,
 }
 
-impl<'a> Look<'a> {
+impl<'a> CellBound<'a> {
     /// An output in a cell that stands for `weight` arrangements of tokens.
     pub fn new(f: &'a dyn Function, cell: &Cell, output: usize, p: f64, weight: f64) -> Self {
         Self { f, token: cell.token, output, p, weight, guess: None }
     }
 
     /// Cuts the cell's box into at most `most` pieces, until loose enclosures add at most `enough`.
-    pub fn at(mut self, sides: Vec<Interval>, most: usize, enough: f64) -> Known {
+    pub fn at(mut self, sides: Vec<Interval>, most: usize, enough: f64) -> BoundedCell {
         let mut pieces = vec![self.piece(sides)];
-        self.guess = Some(pieces[0].patch.middle());
+        self.guess = Some(pieces[0].moments.middle());
         let mut evaluations = 1;
         loop {
             let loose: f64 = pieces.iter().map(|piece| piece.loose).sum();
@@ -91,15 +91,15 @@ impl<'a> Look<'a> {
     }
 
     fn piece(&self, sides: Vec<Interval>) -> Piece {
-        let patch = Patch::new(&self.f.enclose(&sides, self.token, self.output), &sides);
+        let moments = BoxMoments::new(&self.f.enclose(&sides, self.token, self.output), &sides);
         let volume = self.weight * sides.iter().map(|x| x.width()).product::<f64>();
-        let loose = volume * patch.mean(self.guess.unwrap_or_else(|| patch.middle()), self.p).1;
-        Piece { sides, volume, patch, loose, closed: true, whole: true }
+        let loose = volume * moments.mean(self.guess.unwrap_or_else(|| moments.middle()), self.p).1;
+        Piece { sides, volume, moments, loose, closed: true, whole: true }
     }
 
     /// Cuts a piece in two, across the entry that blurs it most, and the longest of these.
     fn cut(&self, piece: &Piece) -> [Piece; 2] {
-        let key = |i: usize| (piece.patch.blur()[i], piece.sides[i].width());
+        let key = |i: usize| (piece.moments.blur()[i], piece.sides[i].width());
         let order = |i: &usize, j: &usize| {
             let (first, second) = (key(*i), key(*j));
             first.0.total_cmp(&second.0).then(first.1.total_cmp(&second.1)).then(j.cmp(i))
@@ -125,33 +125,33 @@ impl<'a> Look<'a> {
         }
         // Each side loses SHELL at each end, and a rounding.
         let lost: f64 = piece.sides.iter().map(|side| 2.001 * SHELL / side.width()).sum();
-        let (sides, patch) = (piece.sides.clone(), piece.patch.clone());
-        Some([core, Piece { sides, volume: lost * piece.volume, patch, loose: 0.0, closed: false, whole: false }])
+        let (sides, moments) = (piece.sides.clone(), piece.moments.clone());
+        Some([core, Piece { sides, volume: lost * piece.volume, moments, loose: 0.0, closed: false, whole: false }])
     }
 
     /// The level and its error from the pieces.
-    fn conclude(&self, pieces: &[Piece], evaluations: usize) -> Known {
+    fn conclude(&self, pieces: &[Piece], evaluations: usize) -> BoundedCell {
         let level = self.best_level(pieces);
         let (mut error, mut loose) = (0.0, 0.0);
         for piece in pieces {
             // The mean over a box says nothing about the mean over a shell of it.
-            let patch = &piece.patch;
+            let moments = &piece.moments;
             let (mean, more) =
-                if piece.whole { patch.mean(level, self.p) } else { (patch.largest(level, self.p), 0.0) };
+                if piece.whole { moments.mean(level, self.p) } else { (moments.largest(level, self.p), 0.0) };
             error += piece.volume * mean;
             loose += piece.volume * more;
         }
-        let sup = pieces.iter().map(|piece| piece.patch.sup(level)).fold(0.0, f64::max);
-        let range = pieces.iter().map(|piece| piece.patch.range).reduce(Interval::hull).expect("at least one piece");
-        Known { level, sup, range, error, loose, evaluations }
+        let sup = pieces.iter().map(|piece| piece.moments.sup(level)).fold(0.0, f64::max);
+        let range = pieces.iter().map(|piece| piece.moments.range).reduce(Interval::hull).expect("at least one piece");
+        BoundedCell { level, sup, range, error, loose, evaluations }
     }
 
     /// About the level with the smallest error: the mean for p = 2; in general the zero of a monotone function, by bisection.
     fn best_level(&self, pieces: &[Piece]) -> f64 {
-        let values = || pieces.iter().map(|piece| (piece.volume, piece.patch.middle()));
+        let values = || pieces.iter().map(|piece| (piece.volume, piece.moments.middle()));
         let volume: f64 = values().map(|(volume, _)| volume).sum();
         if pieces.len() == 1 || volume == 0.0 {
-            return pieces[0].patch.middle();
+            return pieces[0].moments.middle();
         }
         if self.p == 2.0 {
             return values().map(|(volume, value)| volume * value).sum::<f64>() / volume;

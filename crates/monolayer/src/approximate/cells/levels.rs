@@ -6,7 +6,7 @@
 use rayon::prelude::*;
 
 use super::box_moments::SLACK;
-use super::cell_bound::{Known, Look};
+use super::cell_bound::{BoundedCell, CellBound};
 use super::{Cells, Grid};
 use crate::approximate::function::Function;
 use crate::arithmetic::Interval;
@@ -58,16 +58,20 @@ pub fn levels(f: &dyn Function, grid: &Grid, p: f64, effort: usize) -> Result<Le
     let outputs = count as usize * f.dim();
     let look = |index: usize, pieces: usize, enough: f64| {
         let cell = cells.cell((index / f.dim()) as u64);
-        Look::new(f, &cell, index % f.dim(), p, cells.multiplicity(&cell)).at(grid.sequence_box(&cell), pieces, enough)
+        CellBound::new(f, &cell, index % f.dim(), p, cells.multiplicity(&cell)).at(
+            grid.sequence_box(&cell),
+            pieces,
+            enough,
+        )
     };
-    let mut known: Vec<Known> = (0..outputs).into_par_iter().map(|index| look(index, 1, f64::INFINITY)).collect();
+    let mut known: Vec<BoundedCell> = (0..outputs).into_par_iter().map(|index| look(index, 1, f64::INFINITY)).collect();
     let budget = (effort * outputs).clamp(LEAST, MOST);
     let mut evaluations = outputs;
     let mut pieces = 4;
     while pieces <= UNEVEN * effort {
         let affordable = budget.saturating_sub(evaluations) / (2 * pieces);
         let Some((enough, loose)) = thresholds(&known, affordable) else { break };
-        let again = |(index, known): (usize, &mut Known)| {
+        let again = |(index, known): (usize, &mut BoundedCell)| {
             if known.loose <= loose {
                 return 0;
             }
@@ -82,7 +86,7 @@ pub fn levels(f: &dyn Function, grid: &Grid, p: f64, effort: usize) -> Result<Le
 
 /// How little loose is good enough, and how loose cells must be for a new look at them, if `affordable` can have one; `None`
 /// if that would change little.
-fn thresholds(known: &[Known], affordable: usize) -> Option<(f64, f64)> {
+fn thresholds(known: &[BoundedCell], affordable: usize) -> Option<(f64, f64)> {
     let whole: f64 = known.iter().map(|known| known.error).sum();
     let loose: f64 = known.iter().map(|known| known.loose).sum();
     if whole.is_infinite() {
@@ -100,7 +104,7 @@ fn thresholds(known: &[Known], affordable: usize) -> Option<(f64, f64)> {
 }
 
 /// All cells together.
-fn join(f: &dyn Function, cells: Cells, p: f64, known: &[Known], evaluations: usize) -> Result<Levels> {
+fn join(f: &dyn Function, cells: Cells, p: f64, known: &[BoundedCell], evaluations: usize) -> Result<Levels> {
     if let Some((index, _)) = known.iter().enumerate().find(|(_, known)| !known.error.is_finite()) {
         return Err(Error::request(
             format!("no bound on the function was found in cell {:?}", cells.cell((index / f.dim()) as u64).tokens),

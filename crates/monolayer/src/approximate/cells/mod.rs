@@ -6,12 +6,12 @@
 mod adapt;
 mod box_moments;
 mod cell_bound;
+mod grid_search;
 mod levels;
-mod plan;
 
 pub use adapt::{Adapted, Parts};
+pub use grid_search::{GridSearch, search_grid};
 pub use levels::{Levels, levels};
-pub use plan::{Plan, plan};
 
 use crate::arithmetic::Interval;
 
@@ -29,6 +29,11 @@ fn rounded(edge: f64) -> f64 {
 }
 
 impl Grid {
+    /// The parts of each coordinate.
+    pub fn parts(&self) -> Vec<usize> {
+        self.edges.iter().map(|edges| edges.len() - 1).collect()
+    }
+
     /// The same number of equal parts in each of `dim` coordinates, their edges rounded to multiples of 2^-31.
     pub fn uniform(dim: usize, parts: usize) -> Self {
         let edges: Vec<f64> = (0..=parts).map(|c| rounded(c as f64 / parts as f64)).collect();

@@ -103,6 +103,10 @@ impl Program {
 }
 
 impl Function for Program {
+    fn description(&self) -> String {
+        self.expression.text.clone()
+    }
+
     fn dim(&self) -> usize {
         self.expression.dim
     }

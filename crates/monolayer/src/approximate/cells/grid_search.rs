@@ -1,4 +1,4 @@
-//! The smallest grid for a given error.
+//! The smallest grid whose cells are certainly near enough to f.
 
 use super::{Adapted, Cells, Grid, Levels, levels};
 use crate::approximate::function::Function;
@@ -9,7 +9,7 @@ const ROUNDS: usize = 7;
 
 /// A grid that is fine enough, or what it would take.
 #[derive(Debug, Clone)]
-pub enum Plan {
+pub enum GridSearch {
     /// The smallest grid found whose certified error, the p-th root of [`Levels::error`], is at most the target.
     Found {
         /// The grid.
@@ -30,19 +30,19 @@ pub enum Plan {
 
 /// The smallest grid whose levels are certainly within `target` of f in d_p, with at most `most_ids` cells: one adapted to f,
 /// unless equal parts do better.
-pub fn plan(f: &dyn Function, p: f64, target: f64, most_ids: u64, effort: usize) -> Result<Plan> {
+pub fn search_grid(f: &dyn Function, p: f64, target: f64, most_ids: u64, effort: usize) -> Result<GridSearch> {
     let adapted = Adapted::new(f, 0);
-    let mut search = Search { f, p, target, effort, best: None, reached: None };
+    let mut search = Candidates { f, p, target, effort, best: None, reached: None };
     let largest = largest(|m| search.count(m).is_some_and(|count| count <= most_ids));
     let ratio = search.adapted(&adapted, largest)?;
     search.uniform()?;
     Ok(match search.best {
-        Some((grid, levels)) => Plan::Found { grid, levels },
+        Some((grid, levels)) => GridSearch::Found { grid, levels },
         None => too_fine(&adapted, target / ratio, |m| search.count(m), search.reached),
     })
 }
 
-struct Search<'a> {
+struct Candidates<'a> {
     f: &'a dyn Function,
     p: f64,
     target: f64,
@@ -51,7 +51,7 @@ struct Search<'a> {
     reached: Option<(f64, u64)>,
 }
 
-impl Search<'_> {
+impl Candidates<'_> {
     /// Cells of sequences for m cells of a token.
     fn count(&self, token_cells: u64) -> Option<u64> {
         Cells { token_cells, length: self.f.length(), symmetric: self.f.is_equivariant() }.count()
@@ -113,12 +113,17 @@ impl Search<'_> {
     }
 }
 
-fn too_fine(adapted: &Adapted, sampled: f64, count: impl Fn(u64) -> Option<u64>, reached: Option<(f64, u64)>) -> Plan {
+fn too_fine(
+    adapted: &Adapted,
+    sampled: f64,
+    count: impl Fn(u64) -> Option<u64>,
+    reached: Option<(f64, u64)>,
+) -> GridSearch {
     let token_cells = (0..31).map(|e| 1 << e).find(|&m| adapted.parts(m).cost.sqrt() <= sampled);
     let above = token_cells.unwrap_or(1 << 31);
     let token_cells = smallest(above / 2 + 1, above, |m| adapted.parts(m).cost.sqrt() <= sampled).unwrap_or(above);
     let parts = adapted.parts(token_cells);
-    Plan::TooFine { ids: count(parts.token_cells()), parts: parts.counts(), reached }
+    GridSearch::TooFine { ids: count(parts.token_cells()), parts: parts.counts(), reached }
 }
 
 /// The smallest number from `lower` to `upper` that is enough, if more is always better.
