@@ -9,10 +9,9 @@ use std::path::Path;
 
 use common::Files;
 use common::spoil::fuzz;
-use monolayer::arithmetic::kernels::Real;
 use monolayer::model::{Predictions, exact, exact_file, file as model_file};
 use monolayer::paper::attention::{Kind, Mask};
-use monolayer::{AnyModel, Dataset, with_model};
+use monolayer::{AnyModel, Dataset};
 use monolayer_check::big::weight::{Rational, Weight as _};
 use monolayer_check::model::{self, Model, Stored};
 use monolayer_check::{Options, Verdict, verify};
@@ -34,7 +33,10 @@ fn theirs(dir: &Path) -> monolayer::error::Result<Plain> {
         let model = exact_file::read(dir)?;
         return Ok(their(&model, |x| Rational::parse(&x.to_string(), &mut 0).expect("a fraction")));
     }
-    Ok(with_model!(&AnyModel::open(dir)?, model => their(model, |&x| Rational::from_f64(Real::to_f64(x)))))
+    Ok(match AnyModel::open(dir)? {
+        AnyModel::F32(model) => their(&model, |&x| Rational::from_f64(x.into())),
+        AnyModel::F64(model) => their(&model, |&x| Rational::from_f64(x)),
+    })
 }
 
 fn their<T: Clone>(model: &monolayer::Model<T>, number: impl Fn(&T) -> Rational) -> Plain {
@@ -248,8 +250,8 @@ fn predicted(dir: &Path, data: &Dataset) -> Vec<Value> {
     } else {
         AnyModel::open(dir).unwrap()
     };
-    let labels = with_model!(&model, model => model.head.as_ref().map(|head| head.labels.clone()));
-    match model.predict(data, &|_| ()).unwrap() {
+    let labels = model.label_names().map(<[String]>::to_vec);
+    match model.predict(data).unwrap() {
         Predictions::Labels(ids) => ids.iter().map(|&id| json!(labels.as_ref().unwrap()[id as usize])).collect(),
         Predictions::Outputs(outputs) => outputs.data.chunks_exact(D).map(|row| json!(row)).collect(),
     }

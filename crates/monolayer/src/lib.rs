@@ -20,6 +20,7 @@ use arithmetic::{kernels, matrix};
 use context_map::search;
 use data as dataset;
 use data::{context, embedding, positions as position, separation, token_vectors};
+use model::with_model;
 use model::{certificate, exact, exact_file, file as model_file, rank};
 use paper::{attention, feed_forward, transformer};
 

@@ -12,7 +12,7 @@ use clap::Subcommand;
 use monolayer::arithmetic::kernels::Real;
 use monolayer::context_map::Groups;
 use monolayer::context_map::search;
-use monolayer::{AnyModel, Dataset, Model, with_model};
+use monolayer::{AnyModel, Dataset, Model};
 use monolayer_lab::bench;
 use monolayer_train::bound::fastest;
 use serde_json::json;
@@ -59,7 +59,10 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
         Name::Train(args) => train::run(args),
         Name::Predict { model, data } => {
             let (model, data) = (AnyModel::open(model)?, Dataset::open(data)?);
-            with_model!(&model, m => predict(m, &data))
+            match &model {
+                AnyModel::F32(model) => predict(model, &data),
+                AnyModel::F64(model) => predict(model, &data),
+            }
         }
     }
 }

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use monolayer::arithmetic::kernels::Real;
 use monolayer::fs::replace_file;
 use monolayer::memorize::Memorizer;
-use monolayer::{AnyModel, Error, with_model};
+use monolayer::{AnyModel, Error, Model};
 use monolayer_lab::claims::{self, Context, Verdict};
 use monolayer_lab::report::{self, Data};
 use monolayer_lab::{example, picture};
@@ -40,30 +41,24 @@ pub fn run(args: &Args) -> Result<Outcome> {
     let dir = out.join("model");
     compiled.save(&dir, &data)?;
 
-    let right = |model: &AnyModel| -> Result<usize> {
-        let labels = with_model!(model, m => m.head.as_ref().map(|h| h.labels.clone()));
-        Ok(model.predict(&data, &|_| {})?.right(&data, labels.as_deref()).unwrap_or(0))
-    };
+    let right = |model: &AnyModel| -> Result<usize> { Ok(model.right(&data)?.unwrap_or(0)) };
     let with_attention = right(&compiled.model)?;
     let without_attention = right(&compiled.model.without_attention())?;
     let report = monolayer_check::verify(&dir, file.to_str(), &monolayer_check::Options::default());
 
     // One output weight of one hidden unit changes its sign.
     let broken = room.path().join("broken");
-    with_model!(&compiled.model, m => {
-        let mut model = m.clone();
-        let block = model.transformer.layers[0].feed_forward.as_mut().expect("a compiled model has hidden units");
-        let weight = block.w2.data.iter_mut().find(|w| **w != 0.0).expect("a unit that does something");
-        *weight = -*weight;
-        model.save(&broken)?;
-    });
+    match &compiled.model {
+        AnyModel::F32(model) => with_one_sign_changed(model).save(&broken)?,
+        AnyModel::F64(model) => with_one_sign_changed(model).save(&broken)?,
+    }
     let refuted = monolayer_check::verify(&broken, file.to_str(), &monolayer_check::Options::default());
 
     let page = out.join("report.html");
     let source = Data { dataset: &data, source: &file.to_string_lossy() };
     replace_file(&page, report::page(&[&dir], Some(&source))?.as_bytes())?;
     if let Some(path) = &args.picture {
-        with_model!(&compiled.model, m => draw(path, &picture::ids(m, &data, "May", 0)?))?;
+        draw(path, &picture::ids(&compiled.model, &data, "May", 0)?)?;
     }
 
     let claims = Claims::run()?;
@@ -151,4 +146,13 @@ fn draw(path: &Path, scene: &monolayer_lab::plot::Scene) -> Result<(), Error> {
         Some("png") => replace_file(path, &scene.png()),
         _ => Err(Error::request(format!("{}: no kind of picture", path.display()), "name it .svg or .png")),
     }
+}
+
+/// A model with one output weight of one hidden unit of the other sign.
+fn with_one_sign_changed<R: Real>(model: &Model<R>) -> Model<R> {
+    let mut model = model.clone();
+    let block = model.transformer.layers[0].feed_forward.as_mut().expect("a compiled model has hidden units");
+    let weight = block.w2.data.iter_mut().find(|w| **w != R::ZERO).expect("a unit that does something");
+    *weight = R::ZERO - *weight;
+    model
 }

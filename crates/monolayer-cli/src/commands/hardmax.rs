@@ -5,14 +5,13 @@ use std::time::Instant;
 
 use anyhow::Result;
 use dashu_ratio::RBig;
-use monolayer::arithmetic::kernels::Real as _;
 use monolayer::model::exact::{map_attention, rational};
 use monolayer::model::exact_file;
 use monolayer::paper::attention::{Attention, Kind, Mask};
 use monolayer::paper::hardmax::{
     HardmaxLayer, SoftmaxGap, Witness, draws, mean_pooling, printed_pair, softmax_gap, witness,
 };
-use monolayer::{AnyModel, Error, Model, with_model};
+use monolayer::{AnyModel, Error, Model};
 use serde_json::{Value, json};
 
 use super::{Outcome, Shared};
@@ -168,7 +167,7 @@ fn read(dir: &Path, layer: Option<usize>) -> Result<(usize, Attention<RBig>)> {
     if exact_file::is_exact(dir)? {
         return pick(&exact_file::read(dir)?, dir, layer, RBig::clone);
     }
-    with_model!(&AnyModel::open(dir)?, m => pick(m, dir, layer, |x| rational(x.to_f64())))
+    pick(&AnyModel::open(dir)?.widened(), dir, layer, |&x| rational(x))
 }
 
 fn pick<T: Clone>(

@@ -9,7 +9,7 @@ use monolayer::model::exact::rational;
 use monolayer::model::exact_file;
 use monolayer::model::file::{self, Config};
 use monolayer::model::rank::rank;
-use monolayer::{AnyModel, Dataset, Error, with_model};
+use monolayer::{AnyModel, Dataset, Error};
 use serde_json::{Value, json};
 
 use super::{Outcome, Shared};
@@ -61,14 +61,9 @@ impl Inspected {
             });
         }
         let model = AnyModel::open(dir)?;
-        let config = with_model!(&model, m => file::config(m));
-        let words = with_model!(&model, m => m.words.as_ref().map(|w| w.vocabulary.len()));
-        let tensors = with_model!(&model, m => {
-            let wide = |(name, shape, data): (String, Vec<usize>, Vec<_>)| {
-                tensor(name, shape, &data.into_iter().map(monolayer::arithmetic::kernels::Real::to_f64).collect::<Vec<f64>>())
-            };
-            file::tensors(m).into_iter().map(wide).collect()
-        });
+        let config = model.config();
+        let words = model.vocabulary().map(monolayer::data::Vocabulary::len);
+        let tensors = model.tensors().into_iter().map(|(name, shape, data)| tensor(name, shape, &data)).collect();
         Ok(Self { model: Some(model), config, words, tensors })
     }
 }
@@ -134,7 +129,7 @@ impl Worth {
     fn measure(model: &AnyModel, data: &Dataset, config: &Config, shared: &Shared) -> Result<Self> {
         let progress = Progress::new(shared, "running", 3 * data.tokens());
         let right = |model: &AnyModel| -> Result<usize> {
-            let predictions = model.predict(data, &|tokens| progress.add(tokens))?;
+            let predictions = model.predict_with(data, &|tokens| progress.add(tokens))?;
             Ok(predictions.right(data, config.labels.as_deref()).unwrap_or(0))
         };
         let ids = data.token_ids();

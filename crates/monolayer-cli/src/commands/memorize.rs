@@ -8,13 +8,12 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::ValueEnum;
+use monolayer::Dataset;
 use monolayer::data::embedding::Embedding;
 use monolayer::data::positions::Positions;
 use monolayer::data::{Labels, Tokens};
 use monolayer::memorize::{Compiled, Memorizer, Precision, paper_parameters};
-use monolayer::model;
 use monolayer::model::certificate::Claim;
-use monolayer::{Dataset, with_model};
 use serde_json::{Value, json};
 
 use super::{DataArgs, MaskArg, Outcome, Shared, place_json};
@@ -138,12 +137,7 @@ fn certified(compiled: &Compiled, wanted: &str) -> Option<(usize, f64)> {
 
 /// The fields of `--json`.
 pub fn report(data: &Dataset, compiled: &Compiled, seconds: f64) -> Value {
-    let config = with_model!(&compiled.model, m => model::file::config(m));
-    let (parameters, nonzero) = with_model!(&compiled.model, m => {
-        let tensors = model::file::tensors(m);
-        let nonzero = |t: &(String, Vec<usize>, Vec<_>)| t.2.iter().filter(|&&x| x != 0.0).count();
-        (tensors.iter().map(|t| t.2.len()).sum::<usize>(), tensors.iter().map(nonzero).sum::<usize>())
-    });
+    let config = compiled.model.config();
     let proved = certified(compiled, &config.dtype);
     json!({
         "tokens": data.tokens(),
@@ -157,8 +151,8 @@ pub fn report(data: &Dataset, compiled: &Compiled, seconds: f64) -> Value {
         "d": config.d,
         "dtype": config.dtype,
         "max_length": config.max_length,
-        "parameters": parameters,
-        "nonzero": nonzero,
+        "parameters": compiled.model.parameters(),
+        "nonzero": compiled.model.nonzero_parameters(),
         "paper_parameters": paper_parameters(data, 1, config.d),
         "smallest_gap": compiled.gap,
         "candidates": compiled.candidates,
@@ -171,7 +165,7 @@ pub fn report(data: &Dataset, compiled: &Compiled, seconds: f64) -> Value {
 
 /// What was compiled, as a table.
 pub fn table_of(data: &Dataset, compiled: &Compiled, seconds: Option<f64>) -> String {
-    let config = with_model!(&compiled.model, m => model::file::config(m));
+    let config = compiled.model.config();
     let possible = data.tokens() - compiled.impossible.len();
     let row = |name: &str, value: String, note: String| vec![name.to_owned(), value, note];
     let [words, places, contexts] = compiled.units;

@@ -8,7 +8,7 @@ use monolayer::data;
 use monolayer::model::Predictions;
 use monolayer::model::exact;
 use monolayer::model::exact_file;
-use monolayer::{AnyModel, Dataset, Matrix, with_model};
+use monolayer::{AnyModel, Dataset, Matrix};
 use serde_json::json;
 
 use super::{DataArgs, Outcome, Shared};
@@ -78,8 +78,8 @@ fn predict(dir: &Path, data: &Dataset, shared: &Shared) -> Result<(Predictions, 
     }
     let model = AnyModel::open(dir)?;
     let progress = Progress::new(shared, "predicting", data.tokens());
-    let predictions = model.predict(data, &|tokens| progress.add(tokens))?;
-    Ok((predictions, with_model!(&model, m => m.head.as_ref().map(|h| h.labels.clone()))))
+    let predictions = model.predict_with(data, &|tokens| progress.add(tokens))?;
+    Ok((predictions, model.label_names().map(<[String]>::to_vec)))
 }
 
 /// One line per token, a blank line between sequences.

@@ -113,8 +113,7 @@ pub const CLAIMS: &[Claim] = &[
 
 /// Tokens that come out right in floats, outputs within 1e-6.
 fn right(model: &AnyModel, data: &Dataset) -> Result<usize> {
-    let labels = monolayer::with_model!(model, m => m.head.as_ref().map(|head| head.labels.clone()));
-    Ok(model.predict(data, &|_| {})?.right(data, labels.as_deref()).unwrap_or(0))
+    Ok(model.right(data)?.unwrap_or(0))
 }
 
 fn memorize(data: &Dataset, method: Method, mask: Mask, positions: Positions) -> Result<VectorMemo> {

@@ -4,7 +4,7 @@ use monolayer::data::context::Contexts;
 use monolayer::data::word_majority;
 use monolayer::memorize::Memorizer;
 use monolayer::paper::attention::Mask;
-use monolayer::{AnyModel, Dataset, Error, Place, Result, with_model};
+use monolayer::{AnyModel, Dataset, Error, Matrix, Place, Result};
 use monolayer_train::{Architecture, Batch, Engine, Optimizer, Targets, Tokens};
 
 use super::{Claim, Context, Finding};
@@ -57,8 +57,7 @@ fn labels(data: &Dataset) -> Result<Vec<u32>> {
 
 /// Tokens that a model gets right.
 fn right(model: &AnyModel, data: &Dataset) -> Result<usize> {
-    let names = with_model!(model, m => m.head.as_ref().map(|head| head.labels.clone()));
-    Ok(model.predict(data, &|_| {})?.right(data, names.as_deref()).unwrap_or(0))
+    Ok(model.right(data)?.unwrap_or(0))
 }
 
 fn memorize(context: &Context) -> Result<Finding> {
@@ -141,20 +140,20 @@ fn train(context: &Context) -> Result<Finding> {
 fn layers(context: &Context) -> Result<Finding> {
     let data = &context.data;
     let compiled = Memorizer::default().compile(data, &|_, _| {})?;
-    let (layers, rank) = with_model!(&compiled.model, m => {
-        let attention: Vec<_> = m.transformer.layers.iter().filter_map(|layer| layer.attention.as_ref()).collect();
-        let head = &attention[0].heads[0];
-        let rank = |m: &monolayer::Matrix<_>| {
-            let mut data: Vec<f64> = m.data.iter().map(|&x| monolayer::arithmetic::kernels::Real::to_f64(x)).collect();
-            if context.mutated {
-                let mut row = data.clone();
-                row[0] += 1.0;
-                data.extend(row);
-            }
-            monolayer::model::rank::rank(m.cols, &data)
-        };
-        (attention.len(), [&head.w_q, &head.w_k, &head.w_v, &head.w_o].map(rank).into_iter().fold(0, usize::max))
-    });
+    let model = compiled.model.widened();
+    let attention: Vec<_> = model.transformer.layers.iter().filter_map(|layer| layer.attention.as_ref()).collect();
+    let rank = |m: &Matrix<f64>| {
+        let mut data = m.data.clone();
+        if context.mutated {
+            let mut row = data.clone();
+            row[0] += 1.0;
+            data.extend(row);
+        }
+        monolayer::model::rank::rank(m.cols, &data)
+    };
+    let head = &attention[0].heads[0];
+    let rank = [&head.w_q, &head.w_k, &head.w_v, &head.w_o].map(rank).into_iter().fold(0, usize::max);
+    let layers = attention.len();
     let mut words = data.token_ids();
     words.sort_unstable();
     words.dedup();

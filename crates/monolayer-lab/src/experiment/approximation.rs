@@ -10,7 +10,7 @@ use monolayer::approximate::function::Function as _;
 use monolayer::arithmetic::kernels::Real;
 use monolayer::model::Model;
 use monolayer::model::forward;
-use monolayer::{AnyModel, Error, Result, with_model};
+use monolayer::{AnyModel, Error, Result};
 use monolayer_train::Options;
 use monolayer_train::options::{Rank, Schedule};
 use monolayer_train::source::{Function, Source};
@@ -230,9 +230,12 @@ fn train(settings: &Settings, at: &At, f: &Program, name: &str, parameters: usiz
     };
     let trained = training.run(scratch)?;
     let points = settings.count("points")?;
-    let measured = with_model!(&AnyModel::open(scratch)?, model => {
-        distance(&apply, &|x, y| evaluate(model, length, x, y), dim * length, 2.0, points, 1)
-    });
+    let model = AnyModel::open(scratch)?;
+    let run = |x: &[f64], y: &mut [f64]| match &model {
+        AnyModel::F32(model) => evaluate(model, length, x, y),
+        AnyModel::F64(model) => evaluate(model, length, x, y),
+    };
+    let measured = distance(&apply, &run, dim * length, 2.0, points, 1);
     Ok(found(json!({
         "hidden": options.hidden,
         "parameters": trained.parameters,

@@ -4,9 +4,8 @@ use std::path::Path;
 
 use monolayer::data::positions::Positions;
 use monolayer::memorize::{Memorizer, Precision};
-use monolayer::model;
 use monolayer::model::certificate::Claim;
-use monolayer::{AnyModel, Dataset, Result, with_model};
+use monolayer::{AnyModel, Dataset, Result};
 
 use super::trained::Trained;
 
@@ -76,7 +75,7 @@ impl Compiled {
 }
 
 fn stored(model: &AnyModel) -> usize {
-    with_model!(model, m => model::file::tensors(m).iter().map(|tensor| tensor.2.len()).sum())
+    model.parameters()
 }
 
 impl Learner for Compiled {

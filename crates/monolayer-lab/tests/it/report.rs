@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use monolayer::Dataset;
 use monolayer::data::Format;
 use monolayer::memorize::Memorizer;
-use monolayer::{Dataset, with_model};
 use monolayer_lab::report::{Data, page};
 use monolayer_lab::{example, picture};
 
@@ -93,7 +93,7 @@ fn trainings_become_curves() {
 fn the_picture_shows_every_context_of_its_word() {
     let data = example::dataset().unwrap();
     let compiled = Memorizer { candidates: 32, ..Memorizer::default() }.compile(&data, &|_, _| {}).unwrap();
-    let drawn = |word: &str| with_model!(&compiled.model, m => picture::ids(m, &data, word, 0));
+    let drawn = |word: &str| picture::ids(&compiled.model, &data, word, 0);
     let svg = drawn("May").unwrap().svg_file("ids");
     for sentence in ["May sails in May .  PER", "May and June are dry .  DATE", "May I sail the May ?  O"] {
         assert!(svg.contains(sentence), "{sentence}");

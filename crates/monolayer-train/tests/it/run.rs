@@ -122,7 +122,7 @@ fn the_model_is_what_was_evaluated() {
     let model = AnyModel::open(directory.path()).unwrap();
     let AnyModel::F32(inner) = &model else { panic!("f32 is the default") };
     let names = inner.head.as_ref().map(|head| head.labels.clone());
-    let accuracy = |data: &Dataset| model.predict(data, &|_| {}).unwrap().accuracy(data, names.as_deref());
+    let accuracy = |data: &Dataset| model.predict(data).unwrap().accuracy(data, names.as_deref());
     assert_eq!(accuracy(&data), last.train_accuracy);
     // The dev set has words that the training set has not; the model has a row for them.
     assert!(report.unknown[0] > 0, "{:?}", report.unknown);

@@ -1,5 +1,6 @@
 //! A model: words or vectors in, labels or vectors out, a Transformer in between.
 
+mod any_model;
 pub mod certificate;
 pub mod exact;
 pub mod exact_file;
@@ -20,6 +21,9 @@ use crate::error::{Error, Result};
 use crate::paper::attention;
 use crate::paper::transformer::Transformer;
 use sparse::Sparse;
+
+pub use any_model::AnyModel;
+pub(crate) use any_model::with_model;
 
 /// The name of the row for words that a model does not know.
 pub const UNKNOWN: &str = "<unk>";
@@ -59,62 +63,6 @@ pub struct Head<T> {
     pub bias: Vec<T>,
 }
 
-/// A model in either precision.
-#[derive(Debug, Clone, PartialEq)]
-pub enum AnyModel {
-    /// Single precision.
-    F32(Model<f32>),
-    /// Double precision.
-    F64(Model<f64>),
-}
-
-/// Calls the same code on the model in whatever precision it has.
-#[macro_export]
-macro_rules! with_model {
-    ($any:expr, $model:ident => $body:expr) => {
-        match $any {
-            $crate::model::AnyModel::F32($model) => $body,
-            $crate::model::AnyModel::F64($model) => $body,
-        }
-    };
-}
-
-impl From<Model<f32>> for AnyModel {
-    fn from(model: Model<f32>) -> Self {
-        Self::F32(model)
-    }
-}
-
-impl From<Model<f64>> for AnyModel {
-    fn from(model: Model<f64>) -> Self {
-        Self::F64(model)
-    }
-}
-
-impl AnyModel {
-    /// Reads a model directory.
-    pub fn open(dir: impl AsRef<Path>) -> Result<Self> {
-        crate::model::file::read(dir.as_ref())
-    }
-
-    /// The same model with `W_O = 0`: what it knows without attention.
-    #[must_use]
-    pub fn without_attention(&self) -> Self {
-        with_model!(self, model => model.with_heads(|head| head.w_o.data.fill(Default::default())).into())
-    }
-
-    /// The same model with `W_Q = 0`: every query sees the mean of its values.
-    #[must_use]
-    pub fn with_mean_pooling(&self) -> Self {
-        with_model!(self, model => model.with_heads(|head| head.w_q.data.fill(Default::default())).into())
-    }
-
-    /// Runs the model on a dataset.
-    pub fn predict(&self, data: &Dataset, progress: &(dyn Fn(usize) + Sync)) -> Result<Predictions> {
-        with_model!(self, model => model.predict(data, progress))
-    }
-}
-
 /// What a model says of each token of a dataset.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Predictions {
@@ -126,7 +74,7 @@ pub enum Predictions {
 
 impl<R: Real> Model<R> {
     /// The same model with every attention head changed.
-    fn with_heads(&self, change: impl Fn(&mut attention::Head<R>)) -> Self {
+    pub(crate) fn with_heads(&self, change: impl Fn(&mut attention::Head<R>)) -> Self {
         let mut model = self.clone();
         let layers = model.transformer.layers.iter_mut();
         layers.flat_map(|layer| &mut layer.attention).flat_map(|attention| &mut attention.heads).for_each(change);
@@ -214,8 +162,13 @@ impl<R: Real> Model<R> {
         h
     }
 
-    /// Runs the model on a dataset; `progress` is told how many tokens are done.
-    pub fn predict(&self, data: &Dataset, progress: &(dyn Fn(usize) + Sync)) -> Result<Predictions> {
+    /// Runs the model on a dataset.
+    pub fn predict(&self, data: &Dataset) -> Result<Predictions> {
+        self.predict_with(data, &|_| ())
+    }
+
+    /// The same; `progress` hears how many more tokens are done.
+    pub fn predict_with(&self, data: &Dataset, progress: &(dyn Fn(usize) + Sync)) -> Result<Predictions> {
         let inputs = self.inputs(data)?;
         let overflow = |t: usize| {
             Error::data(

@@ -107,7 +107,7 @@ fn child_reads_standard_input() {
 #[test]
 fn standard_input_is_a_dataset() {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child_reads_standard_input", "--nocapture"])
+        .args(["--exact", "dataset::child_reads_standard_input", "--nocapture"])
         .env(CHILD, "1")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -316,7 +316,7 @@ proptest! {
         let data = Dataset::read("data", Format::Conll, b"a X\nb Y\n\nc X\n".as_slice()).unwrap();
         if let Ok(model) = AnyModel::open(directory.path()) {
             // A word may have another name now, and numbers may overflow: errors, not panics.
-            let _ = model.predict(&data, &|_| ());
+            let _ = model.predict(&data);
         }
     }
 }

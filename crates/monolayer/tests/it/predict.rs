@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use monolayer::arithmetic::kernels::Real;
 use monolayer::model::{Model, Predictions};
-use monolayer::{AnyModel, Dataset, with_model};
+use monolayer::{AnyModel, Dataset};
 use serde_json::Value;
 
 fn fixtures() -> Vec<PathBuf> {
@@ -47,17 +47,20 @@ fn fixtures_agree_with_pytorch() {
         let expected: Value = serde_json::from_slice(&expected).unwrap();
 
         let tolerance = if matches!(model, AnyModel::F32(_)) { 1e-5 } else { 1e-12 };
-        let rows = with_model!(&model, model => outputs(model, &data));
+        let rows = match &model {
+            AnyModel::F32(model) => outputs(model, &data),
+            AnyModel::F64(model) => outputs(model, &data),
+        };
         assert_eq!(expected["outputs"].as_array().unwrap().len(), data.sequences(), "{name}");
         for (i, range) in data.ranges().enumerate() {
             let error = difference(&rows[range], &expected["outputs"][i]);
             assert!(error <= tolerance, "{name}, sequence {}: {error:.1e}", i + 1);
         }
 
-        match model.predict(&data, &|_| ()).unwrap() {
+        match model.predict(&data).unwrap() {
             Predictions::Outputs(matrix) => assert_eq!(matrix.data, rows.concat(), "{name}"),
             Predictions::Labels(labels) => {
-                let names = with_model!(&model, model => model.head.clone().unwrap().labels);
+                let names = model.label_names().unwrap();
                 let predicted = labels.iter().map(|&l| names[l as usize].as_str());
                 let expected = expected["labels"].as_array().unwrap().iter();
                 let expected = expected.flat_map(|list| list.as_array().unwrap()).map(|label| label.as_str().unwrap());
@@ -75,6 +78,6 @@ fn progress_adds_up_to_all_tokens() {
     let add = |tokens| {
         done.fetch_add(tokens, std::sync::atomic::Ordering::Relaxed);
     };
-    AnyModel::open(&directory).unwrap().predict(&data, &add).unwrap();
+    AnyModel::open(&directory).unwrap().predict_with(&data, &add).unwrap();
     assert_eq!(done.into_inner(), data.tokens());
 }

@@ -30,7 +30,7 @@ fn memorize(data: &Dataset, options: &VectorOptions) -> Result<VectorMemo, Error
 
 /// Tokens that come out right in floating point, outputs within 1e-6.
 fn right(data: &Dataset, memo: &VectorMemo) -> usize {
-    let predictions = memo.model.predict(data, &|_| {}).unwrap();
+    let predictions = memo.model.predict(data).unwrap();
     let labels = memo.model.head.as_ref().map(|head| &head.labels[..]);
     (predictions.accuracy(data, labels).unwrap() * data.tokens() as f64).round() as usize
 }
@@ -196,7 +196,7 @@ proptest! {
         prop_assert!(memo.proof.real_error <= 1e-6);
         prop_assert!(memo.proof.smallest_ratio() > 1.0);
         // The float bound holds of the fast forward pass, which sums in an order of its own.
-        if let Predictions::Outputs(outputs) = memo.model.predict(&data, &|_| {}).unwrap() {
+        if let Predictions::Outputs(outputs) = memo.model.predict(&data).unwrap() {
             let monolayer::data::Labels::Vectors { data: labels, .. } = &data.labels else { unreachable!() };
             for (t, row) in outputs.iter_rows().enumerate().filter(|(t, _)| !memo.agreement.impossible.contains(t)) {
                 let wanted = &labels[t * row.len()..(t + 1) * row.len()];
