@@ -4,7 +4,7 @@ use monolayer::data::{Dataset, Labels};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Times;
-use crate::entities::{Scores, Tag};
+use monolayer::data::entities::{Scores, Tag};
 
 /// One evaluation: a line of metrics.jsonl.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

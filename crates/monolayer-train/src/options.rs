@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::architecture::Architecture;
-use crate::labels::Scheme;
 use crate::optimizer::Optimizer;
+use monolayer::data::LabelScheme;
 
 /// The options of a run. A file may leave out any of them, and may hold no others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,7 +64,7 @@ pub struct Options {
     /// The seed of weights, order and word dropout: same seed, same bytes.
     pub seed: u64,
     /// How entities are written as labels.
-    pub labels: Scheme,
+    pub labels: LabelScheme,
     /// The probability that a word seen only once in the data becomes `<unk>` for an epoch.
     pub word_dropout: f64,
     /// A dataset that is not trained on, for accuracy and entity F1.
@@ -100,7 +100,7 @@ impl Default for Options {
             batch: 32,
             epochs: 50,
             seed: 0,
-            labels: Scheme::AsIs,
+            labels: LabelScheme::AsIs,
             word_dropout: 0.0,
             dev: None,
             eval_every: 10,

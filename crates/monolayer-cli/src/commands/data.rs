@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use monolayer::data::LabelScheme;
 use monolayer::data::context::{Agreement, Contexts, distinct_rows};
 use monolayer::data::embedding::Embedding;
 use monolayer::data::separation::{Separation, separation};
 use monolayer::data::{Labels, Tokens};
 use monolayer::fs::replace_file;
 use monolayer::{Dataset, Error};
-use monolayer_train::labels::Scheme;
 use serde_json::{Value, json};
 
 use super::{DataArgs, MaskArg, Outcome, Shared, place_json};
@@ -36,7 +36,7 @@ pub struct Args {
     seed: u64,
     /// How entities are written as labels: as-is, iob1 or iob2
     #[arg(long, value_name = "SCHEME", default_value = "as-is")]
-    labels: Scheme,
+    labels: LabelScheme,
     /// Write the words with their labels to a file of two columns
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,

@@ -141,16 +141,16 @@ fn publish(experiment: &dyn Experiment, directory: &Path, figures: &[Figure], su
     let alt = |figure: &Figure| format!("{}: {} against {}", figure.title, figure.y.text(), figure.x.text());
     for figure in figures {
         let scene = figure.scene(SIZE.0, SIZE.1);
-        replace_file(&folder.join(format!("{}.svg", figure.name)), scene.svg_file(&alt(figure)).as_bytes())?;
-        replace_file(&folder.join(format!("{}.png", figure.name)), &scene.png())?;
+        replace_file(folder.join(format!("{}.svg", figure.name)), scene.svg_file(&alt(figure)).as_bytes())?;
+        replace_file(folder.join(format!("{}.png", figure.name)), &scene.png())?;
     }
     if figures.len() > 1 {
         let scene = sheet(experiment.question(), figures, 2, SIZE.0, SIZE.1);
-        replace_file(&folder.join("all.svg"), scene.svg_file(experiment.question()).as_bytes())?;
-        replace_file(&folder.join("all.png"), &scene.png())?;
+        replace_file(folder.join("all.svg"), scene.svg_file(experiment.question()).as_bytes())?;
+        replace_file(folder.join("all.png"), &scene.png())?;
     }
     let data = serde_json::to_string(figures).unwrap_or_default() + "\n";
-    replace_file(&directory.join("figures.json"), data.as_bytes())?;
+    replace_file(directory.join("figures.json"), data.as_bytes())?;
     let text = format!("# {}\n\n{}\n\n{}\n", experiment.name(), experiment.question(), summary.trim());
-    replace_file(&directory.join("summary.md"), text.as_bytes())
+    replace_file(directory.join("summary.md"), text.as_bytes())
 }

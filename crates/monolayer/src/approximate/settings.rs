@@ -24,8 +24,10 @@ pub struct Approximator<'a> {
     pub(super) effort: usize,
     pub(super) most_ids: u64,
     pub(super) uniform: bool,
-    on_progress: Option<Arc<dyn Fn(&Progress) + Send + Sync + 'a>>,
+    on_progress: Option<Arc<Listener<'a>>>,
 }
+
+type Listener<'a> = dyn Fn(&Progress) + Send + Sync + 'a;
 
 /// What an approximation tells on its way.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,6 +4,8 @@
 pub mod context;
 mod dataset;
 pub mod embedding;
+pub mod entities;
+mod label_scheme;
 mod numbering;
 pub mod positions;
 mod readers;
@@ -14,6 +16,7 @@ mod word_majority;
 mod zipf;
 
 pub use dataset::{Dataset, Labels, Tokens, Vocabulary};
+pub use label_scheme::LabelScheme;
 pub use readers::Format;
 pub use task::Task;
 pub use word_majority::word_majority;

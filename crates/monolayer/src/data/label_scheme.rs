@@ -1,20 +1,20 @@
 //! Label schemes for entities: as the file has them, or rewritten to IOB1 or IOB2.
 //!
-//! Both schemes tell the same entities (see [`crate::entities`]). In IOB2 every first token has a `B-`; in IOB1 only the first
+//! Both schemes tell the same entities (see [`super::entities`]). In IOB2 every first token has a `B-`; in IOB1 only the first
 //! token of an entity that follows another one of its own type.
 
 use std::str::FromStr;
 
-use monolayer::data::{Dataset, Labels, Vocabulary};
-use monolayer::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::entities::{Tag, entities};
+use super::entities::{Tag, entities};
+use super::{Dataset, Labels, Vocabulary};
+use crate::error::{Error, Result};
 
 /// How entities are written as labels.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Scheme {
+pub enum LabelScheme {
     /// As the data has them, entities or not.
     #[default]
     AsIs,
@@ -24,7 +24,7 @@ pub enum Scheme {
     Iob2,
 }
 
-impl FromStr for Scheme {
+impl FromStr for LabelScheme {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
@@ -37,7 +37,7 @@ impl FromStr for Scheme {
     }
 }
 
-impl Scheme {
+impl LabelScheme {
     /// The dataset with its labels rewritten.
     pub fn apply(self, data: Dataset) -> Result<Dataset> {
         if self == Self::AsIs {
@@ -82,15 +82,15 @@ impl Scheme {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::entities::Entity;
-    use monolayer::data::Format;
+    use crate::data::Format;
+    use crate::data::entities::Entity;
     use proptest::prelude::*;
 
     fn spans(labels: &[String]) -> Vec<Entity<'_>> {
         entities(labels.iter().map(|label| Tag::parse(label).unwrap()))
     }
 
-    fn rewrite(scheme: Scheme, labels: &[String]) -> Vec<String> {
+    fn rewrite(scheme: LabelScheme, labels: &[String]) -> Vec<String> {
         let tags: Vec<Tag> = labels.iter().map(|label| Tag::parse(label).unwrap()).collect();
         scheme.rewrite(&tags)
     }
@@ -100,16 +100,16 @@ mod tests {
         let text = "a I-PER\nb I-PER\nc B-PER\n\nd I-LOC\ne O\n";
         let read = || Dataset::read("test", Format::Conll, text.as_bytes()).unwrap();
         let labels = |data: &Dataset| (0..5).map(|t| data.label(t).unwrap().to_owned()).collect::<Vec<_>>();
-        let iob2 = Scheme::Iob2.apply(read()).unwrap();
+        let iob2 = LabelScheme::Iob2.apply(read()).unwrap();
         assert_eq!(labels(&iob2), ["B-PER", "I-PER", "B-PER", "B-LOC", "O"]);
-        assert_eq!(labels(&Scheme::Iob1.apply(iob2).unwrap()), labels(&read()));
-        assert_eq!(Scheme::AsIs.apply(read()).unwrap(), read());
+        assert_eq!(labels(&LabelScheme::Iob1.apply(iob2).unwrap()), labels(&read()));
+        assert_eq!(LabelScheme::AsIs.apply(read()).unwrap(), read());
     }
 
     #[test]
     fn other_labels_are_refused_with_their_place() {
         let data = Dataset::read("file", Format::Conll, "a O\nb VERB\n".as_bytes()).unwrap();
-        let message = Scheme::Iob1.apply(data).unwrap_err().to_string();
+        let message = LabelScheme::Iob1.apply(data).unwrap_err().to_string();
         assert!(message.contains("file:2") && message.contains("\"VERB\""), "{message}");
     }
 
@@ -119,12 +119,12 @@ mod tests {
             labels in prop::collection::vec(prop::sample::select(&["O", "B-X", "I-X", "B-Y", "I-Y"]), 0..12),
         ) {
             let labels: Vec<String> = labels.into_iter().map(str::to_owned).collect();
-            let (iob1, iob2) = (rewrite(Scheme::Iob1, &labels), rewrite(Scheme::Iob2, &labels));
+            let (iob1, iob2) = (rewrite(LabelScheme::Iob1, &labels), rewrite(LabelScheme::Iob2, &labels));
             prop_assert_eq!(spans(&labels), spans(&iob1));
             prop_assert_eq!(spans(&labels), spans(&iob2));
-            prop_assert_eq!(&rewrite(Scheme::Iob1, &iob2), &iob1);
-            prop_assert_eq!(&rewrite(Scheme::Iob2, &iob1), &iob2);
-            prop_assert_eq!(&rewrite(Scheme::Iob1, &iob1), &iob1);
+            prop_assert_eq!(&rewrite(LabelScheme::Iob1, &iob2), &iob1);
+            prop_assert_eq!(&rewrite(LabelScheme::Iob2, &iob1), &iob2);
+            prop_assert_eq!(&rewrite(LabelScheme::Iob1, &iob1), &iob1);
         }
     }
 }
