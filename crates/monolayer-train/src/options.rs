@@ -200,7 +200,7 @@ impl Options {
             let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
             // A file that is wrong by itself is reported with its own lines.
             let read: std::result::Result<Self, _> = toml::from_str(&text);
-            read.map_err(|e| Error::model(path, e.to_string().trim_end(), "monolayer train --help lists the options"))?;
+            read.map_err(|e| Error::model(path, e.to_string().trim_end(), "its fields are the options of a run"))?;
             table = text.parse().expect("it was read");
         }
         Self::merged(table, overrides)
@@ -209,9 +209,9 @@ impl Options {
     /// The options of a table, with those of another one in their place.
     pub fn merged(mut table: Table, overrides: Table) -> Result<Self> {
         table.extend(overrides);
-        let options: Self = Value::Table(table)
-            .try_into()
-            .map_err(|e: toml::de::Error| Error::request(e.to_string().trim_end(), "see monolayer train --help"))?;
+        let options: Self = Value::Table(table).try_into().map_err(|e: toml::de::Error| {
+            Error::request(e.to_string().trim_end(), "its fields are the options of a run")
+        })?;
         options.check()?;
         Ok(options)
     }

@@ -380,7 +380,7 @@ impl<'a, R: Real> Run<'a, R> {
         let out = self.job.out;
         let started = out.join(checkpoint::FILE).exists();
         if started && !Progress::read(out).is_ok_and(|progress| progress.finished()) {
-            let help = format!("go on with --resume {}, or remove it, or choose another directory", out.display());
+            let help = format!("go on with `resume` {}, or remove it, or choose another directory", out.display());
             return Err(Error::model(out, "a run in it is not finished", help));
         }
         let snapshot = self.snapshot();

@@ -157,7 +157,7 @@ impl Approximator<'_> {
         };
         Err(Error::request(
             format!("a grid of {parts} parts makes {ids} ids, {units}, and {} ids are the most here", self.most_ids),
-            "use a coarser grid or a larger epsilon",
+            "use a coarser `grid` or a larger `epsilon`",
         ))
     }
 
@@ -217,7 +217,7 @@ fn does_not_fit(cells: &Cells) -> Error {
     let count = cells.count().unwrap_or(u64::MAX);
     Error::request(
         format!("double precision cannot hold the codes of {count} ids of sequences of {} tokens", cells.length),
-        "use a coarser grid, or shorter sequences",
+        "use a coarser `grid`, or shorter sequences",
     )
 }
 

@@ -120,7 +120,7 @@ fn all_pairs(view: &View, tokens: &[(u32, usize)]) -> Result<f64> {
         };
         return Err(Error::request(
             format!("{} and {} get the same vector", place(first[of_row[later] as usize]), place(later)),
-            "choose other --positions (auto keeps different tokens apart), or none",
+            "choose other `positions` (auto keeps different tokens apart), or none",
         ));
     }
     Ok(separation(d, &rows).epsilon)

@@ -57,7 +57,7 @@ impl TokenVectors {
                 if positions.as_ref().is_some_and(|p| p.cols != *d) {
                     return Err(Error::request(
                         format!("positions of another dimension than the vectors' {d}"),
-                        format!("use --positions auto, none, sign:{d} or random:{d}"),
+                        format!("use `positions` auto, none, sign:{d} or random:{d}"),
                     ));
                 }
                 Ok(Self { words, positions, word_columns: *d, used: *d })

@@ -72,7 +72,7 @@ pub fn memorize_deep(data: &Dataset, options: &VectorOptions, tell: &dyn Fn(usiz
     if d < 4 {
         return Err(Error::request(
             format!("vectors of dimension {d} hold fewer than the four registers of the deep method"),
-            "use --method plateau, or vectors of dimension 4 or more",
+            "use `method` plateau, or vectors of dimension 4 or more",
         ));
     }
     let agreement = View::new(data, &vectors, options.mask).contexts.agree(&labels);

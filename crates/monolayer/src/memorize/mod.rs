@@ -135,7 +135,7 @@ impl Memorizer {
     pub fn compile(&self, data: &Dataset, tell: &dyn Fn(usize, f64)) -> Result<Compiled> {
         let (Tokens::Words { vocabulary, .. }, Labels::Classes { ids: labels, names }) = (&data.tokens, &data.labels)
         else {
-            return Err(Error::request("gated units need words with classes", "use --method plateau or interpolate"));
+            return Err(Error::request("gated units need words with classes", "use `method` plateau or interpolate"));
         };
         let label_codes = label_codes(names, self.seed)?;
         let positions = self.positions(data, labels);

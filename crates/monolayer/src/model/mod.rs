@@ -266,7 +266,7 @@ impl<T> Words<T> {
                 Error::data(
                     data.place(t),
                     format!("the model does not know the word {:?}", vocabulary.name(id)),
-                    "it has no \"<unk>\" row; use data with its own words, or make it with --unknown",
+                    "it has no \"<unk>\" row; use data with its own words, or make it with `unknown`",
                 )
             })
         };

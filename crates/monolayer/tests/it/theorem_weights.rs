@@ -74,7 +74,7 @@ fn nine_vectors_by_the_identity() {
     let data = toys::nine();
     let vectors = vectors(&data, "none");
     let error = certify(&View::new(&data, &vectors, Mask::None), &few).unwrap_err().to_string();
-    assert!(error.contains("bits, ") && error.contains("bytes for each number, and --max-bits is 4096"), "{error}");
+    assert!(error.contains("bits, ") && error.contains("bytes for each number, and `max_bits` is 4096"), "{error}");
 }
 
 /// Three triples of the nine vectors, evaluated with hundreds of thousands of bits.

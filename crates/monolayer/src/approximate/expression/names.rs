@@ -87,7 +87,7 @@ pub(super) fn unknown(text: &str, at: usize, name: &str, dim: usize) -> Error {
         ["x", "own"].into_iter().find(|&prefix| numbered(name, prefix).is_some() && name.len() > prefix.len());
     if let Some(prefix) = out_of_range {
         let what = format!("{name} with tokens of {dim} coordinate{}", if dim == 1 { "" } else { "s" });
-        return mistake(text, at, what, format!("there is {}; set --dim for more", all_of(prefix, dim)));
+        return mistake(text, at, what, format!("there is {}; set `dim` for more", all_of(prefix, dim)));
     }
     let lower = name.to_lowercase();
     let help = if let Some((_, help)) = ELSEWHERE.iter().find(|(elsewhere, _)| *elsewhere == lower) {

@@ -109,7 +109,7 @@ pub(super) fn parse(text: &str, dim: usize) -> Result<Vec<Code>> {
     }
     if codes.len() < dim {
         let what = format!("{} for tokens of {dim} coordinates", count(codes.len(), "expression"));
-        let help = "write one expression per coordinate, separated by semicolons, or set --dim";
+        let help = "write one expression per coordinate, separated by semicolons, or set `dim`";
         return Err(mistake(text, text.len(), what, help));
     }
     Ok(codes)
@@ -313,7 +313,7 @@ impl Parser<'_> {
             return mistake(self.text, self.start(), "nothing follows the last semicolon", "remove it");
         }
         let what = format!("{} for tokens of {}", count(self.dim + more, "expression"), count(self.dim, "coordinate"));
-        mistake(self.text, self.start(), what, "write one expression per coordinate, or set --dim")
+        mistake(self.text, self.start(), what, "write one expression per coordinate, or set `dim`")
     }
 
     /// What stands here is not what was expected.

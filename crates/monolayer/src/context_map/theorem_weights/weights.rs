@@ -67,7 +67,7 @@ impl Weights {
         if separation.r_min_below == 0.0 || separation.epsilon_below == 0.0 {
             return Err(Error::request(
                 format!("Theorem 2 does not apply: r_min is {}", separation.constants.r_min),
-                "it asks for r_min > 0, since a zero token sees only the mean; leave zero tokens out, or use --scale tight",
+                "it asks for r_min > 0, since a zero token sees only the mean; leave zero tokens out, or use `scale` tight",
             ));
         }
         let n = view.offsets.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(1);

@@ -178,7 +178,7 @@ impl Plan<'_> {
             if group.windows(2).any(equal) {
                 return Err(Error::request(
                     "two contexts with different labels have the same id under every projection tried",
-                    "raise --candidates, or try another --seed or a larger code dimension",
+                    "raise `candidates`, or try another `seed` or a larger code dimension",
                 ));
             }
             let runs = label_hinges::runs(group.iter().map(|&(_, _, id, label)| (id, label)));
@@ -330,7 +330,7 @@ impl Plan<'_> {
         let hinges = label_hinges::hinges(&runs, base, strength, place).ok_or_else(|| {
             Error::request(
                 "the ids of two contexts are too close for the precision of the model",
-                "use --precision f64",
+                "use `precision` f64",
             )
         })?;
         let unit = |hinge: &Hinge| {
@@ -352,7 +352,7 @@ fn alone(codes: &Codes, list: &[(u32, u32)], code: usize) -> Option<Halfspace> {
 fn too_close(what: &str, number: usize) -> Error {
     Error::request(
         format!("the code of {what} number {} is too close to others", number + 1),
-        "use codes of a larger dimension, as in --embedding sign:96 --positions sign:64",
+        "use codes of a larger dimension, as in `embedding` sign:96 `positions` sign:64",
     )
 }
 

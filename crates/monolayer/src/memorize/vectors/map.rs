@@ -96,7 +96,7 @@ pub(in crate::memorize) fn find_map(
         return Err(Error::data(
             data.place(first[a]),
             format!("no projection of {candidates} tells this token from that of {}", data.place(first[b])),
-            "use --positions auto, or more --candidates; a zero vector sees only the mean of its sequence",
+            "use `positions` auto, or more `candidates`; a zero vector sees only the mean of its sequence",
         ));
     }
     Ok(Map { projection, w, coordinate, rows, gap: gap.gap })

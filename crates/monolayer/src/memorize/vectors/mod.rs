@@ -106,7 +106,7 @@ pub fn memorize_vectors(data: &Dataset, options: &VectorOptions, tell: &dyn Fn(u
         let what = format!("{} ids in {} dimensions are too many for this method", view.contexts.count, vectors.d());
         return Err(Error::request(
             what,
-            "for words with classes use --method gated, or an --embedding of less dimensions",
+            "for words with classes use `method` gated, or an `embedding` of fewer dimensions",
         ));
     }
     let agreement = view.contexts.agree(&labels);
