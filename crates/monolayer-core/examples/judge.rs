@@ -3,45 +3,50 @@ use std::path::Path;
 use std::time::Instant;
 
 use monolayer_core::Format;
-use monolayer_core::read::{Limits, data, directory};
-use monolayer_core::rules::ball::Ball;
-use monolayer_core::rules::inputs::wanted;
-use monolayer_core::rules::judge::{Inputs, Judge, Verdict};
-use monolayer_core::rules::prepare::Prepared;
-use monolayer_core::rules::sum::Arithmetic;
+use monolayer_core::exact::real::Rational;
+use monolayer_core::read::{Limits, certificate, data, directory};
+use monolayer_core::rules::claims::{Request, check};
+use monolayer_core::rules::judge::Verdict;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let limits = Limits::default();
     let clock = Instant::now();
-    let (model, _) = directory::open(Path::new(&arguments[0]), &limits).unwrap();
+    let (model, hashes) = directory::open(Path::new(&arguments[0]), &limits).unwrap();
     let kind = if arguments[1].ends_with(".jsonl") { data::Kind::JsonLines } else { data::Kind::Conll };
-    let data = data::open(Path::new(&arguments[1]), kind, &limits).unwrap();
+    let data = data::parse(&std::fs::read(&arguments[1]).unwrap(), kind, &limits).unwrap();
+    let bytes = std::fs::read(Path::new(&arguments[0]).join("certificate.json")).ok();
+    let certificate = bytes.as_ref().map(|bytes| certificate::parse(bytes, &limits).unwrap());
     eprintln!("read {:?}", clock.elapsed());
-    let arithmetic = match arguments[2].as_str() {
-        "f32" => Arithmetic::Float { format: Format::F32, exp_ulp: 4 },
-        "f64" => Arithmetic::Float { format: Format::F64, exp_ulp: 4 },
-        _ => Arithmetic::Real,
+    let request = Request {
+        model: &model,
+        hashes: &hashes,
+        certificate: certificate.as_ref(),
+        data: Some(&data),
+        arithmetic: match arguments[2].as_str() {
+            "f32" => Some(Some(Format::F32)),
+            "f64" => Some(Some(Format::F64)),
+            "real" => Some(None),
+            _ => None,
+        },
+        tolerance: arguments.get(4).and_then(|t| Rational::parse(t, &mut 1000)),
+        strict: false,
+        kinds: None,
+        bits: 8192,
+        threads: arguments.get(3).map_or(2, |t| t.parse().unwrap()),
+        tick: &|_, _| {},
     };
-    let inputs = Inputs::new(&model, &data).unwrap();
-    let tolerance = Ball { m: 1, r: 0, e: arguments.get(4).map_or(-20, |t| t.parse().unwrap()) };
-    let wanted = wanted(&model, &data, Some(tolerance)).unwrap();
-    let prepared = Prepared::new(&model, arithmetic).unwrap();
-    let judge = Judge::new(&prepared, &inputs);
-    eprintln!("prepared {:?}", clock.elapsed());
-    let threads = arguments.get(3).map_or(2, |t| t.parse().unwrap());
-    let judged = judge.judge(&wanted, threads, &|_| {});
-    let count = |v: Verdict| judged.iter().filter(|j| j.verdict == v).count();
-    println!(
-        "right {} wrong {} unknown {} in {:?}",
-        count(Verdict::Right),
-        count(Verdict::Wrong),
-        count(Verdict::Unknown),
-        clock.elapsed()
-    );
-    let overflow = judged.iter().filter(|j| j.verdict == Verdict::Unknown && j.margin.is_none()).count();
-    println!("unknown without a margin: {overflow}");
-    for (t, j) in judged.iter().enumerate().filter(|(_, j)| j.verdict == Verdict::Unknown).take(5) {
+    let found = check(&request).unwrap();
+    println!("{:?} not checked {:?}", found.verdict, found.not_checked);
+    for claim in &found.claims {
+        println!("{claim:?}");
+    }
+    let Some(pass) = &found.pass else { return };
+    let count = |v: Verdict| pass.tokens.iter().filter(|j| j.verdict == v).count();
+    let (right, wrong, unknown) = (count(Verdict::Right), count(Verdict::Wrong), count(Verdict::Unknown));
+    let hopeless = found.impossible.iter().filter(|x| **x).count();
+    println!("right {right} wrong {wrong} unknown {unknown} impossible {hopeless} in {:?}", clock.elapsed());
+    for (t, j) in pass.tokens.iter().enumerate().filter(|(_, j)| j.verdict == Verdict::Unknown).take(5) {
         println!("{t} {j:?}");
     }
 }

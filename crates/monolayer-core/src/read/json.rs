@@ -6,10 +6,14 @@
 
 use std::borrow::Cow;
 
-use super::{Error, Result};
+use super::Result;
 
 /// How many lists and objects may be open at once.
 pub const DEEPEST: usize = 64;
+
+/// What stands after a backslash, and what it means.
+const ESCAPES: [(char, char); 8] =
+    [('"', '"'), ('\\', '\\'), ('b', '\u{8}'), ('t', '\t'), ('n', '\n'), ('f', '\u{c}'), ('r', '\r'), ('/', '/')];
 
 /// A JSON value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,26 +35,40 @@ pub enum Json<'a> {
 /// Reads one JSON value; what follows it must be white space.
 pub fn parse(bytes: &[u8]) -> Result<Json<'_>> {
     let text = std::str::from_utf8(bytes).map_err(|e| format!("byte {}: not UTF-8", e.valid_up_to() + 1))?;
-    let mut parser = Parser { text, at: 0, open: 0 };
-    let value = parser.value().and_then(|value| match text.len() - parser.at {
-        0 => Ok(value),
-        more => Err(format!("expected nothing after the value, but {more} bytes follow")),
-    });
-    value.map_err(|what| {
+    let mut parser = Parser { text, at: 0, open: 0, items: Vec::new() };
+    let value = parser.value().and_then(|value| parser.need(parser.at == text.len(), "nothing more").map(|()| value));
+    Ok(value.map_err(|what| {
         let line = bytes[..parser.at].split(|&b| b == b'\n').count();
-        Error::from(format!("line {line}, byte {}: {what}", parser.at + 1))
-    })
+        format!("line {line}, byte {}: {what}", parser.at + 1)
+    })?)
 }
 
 impl<'a> Json<'a> {
+    /// A field of an object, if it is there.
+    pub fn field(&self, name: &str) -> Option<&Json<'a>> {
+        self.object()?.iter().find(|(key, _)| key == name).map(|(_, value)| value)
+    }
+
     /// A field of an object; null where it is absent or this is no object.
     pub fn get(&self, name: &str) -> &Json<'a> {
         self.field(name).unwrap_or(&Json::Null)
     }
 
-    /// A field of an object, if it is there.
-    pub fn field(&self, name: &str) -> Option<&Json<'a>> {
-        self.object()?.iter().find(|(key, _)| key == name).map(|(_, value)| value)
+    /// A field that must be of some kind.
+    pub fn need<'b, T>(&'b self, name: &str, kind: &str, read: impl Fn(&'b Json<'a>) -> Option<T>) -> Result<T> {
+        read(self.get(name)).ok_or_else(|| format!("{name:?} is not {kind}").into())
+    }
+
+    /// A field that may also be null, or absent.
+    pub fn optional<T>(&self, name: &str, kind: &str, read: impl Fn(&Json<'a>) -> Option<T>) -> Result<Option<T>> {
+        if *self.get(name) == Json::Null { Ok(None) } else { self.need(name, kind, read).map(Some) }
+    }
+
+    /// What the text of a field means, of several that are known.
+    pub fn choice<T: Copy>(&self, name: &str, known: &[(&str, T)]) -> Result<T> {
+        let found = known.iter().find(|(text, _)| self.get(name).text() == Some(text));
+        let unknown = || format!("{name:?} is none of {:?}", known.iter().map(|(text, _)| text).collect::<Vec<_>>());
+        Ok(found.map(|(_, meaning)| *meaning).ok_or_else(unknown)?)
     }
 
     /// The text of a string.
@@ -58,15 +76,15 @@ impl<'a> Json<'a> {
         if let Json::Text(text) = self { Some(text) } else { None }
     }
 
-    /// A number as written.
-    pub fn number(&self) -> Option<&'a str> {
-        if let Json::Number(text) = self { Some(text) } else { None }
-    }
-
     /// A size: an integer below 2^63, written with digits alone.
     pub fn size(&self) -> Option<usize> {
-        let digits = self.number().filter(|text| text.bytes().all(|b| b.is_ascii_digit()))?;
-        usize::try_from(digits.parse::<i64>().ok()?).ok()
+        let Json::Number(text) = self else { return None };
+        text.parse::<i64>().ok().filter(|_| !text.starts_with('-')).and_then(|size| usize::try_from(size).ok())
+    }
+
+    /// A size of at least 1.
+    pub fn positive(&self) -> Option<usize> {
+        self.size().filter(|&size| size > 0)
     }
 
     /// The items of an array.
@@ -84,15 +102,11 @@ impl<'a> Json<'a> {
         if let Json::Object(fields) = self { Some(fields) } else { None }
     }
 
-    /// Whether this is null (or absent).
-    pub fn is_null(&self) -> bool {
-        matches!(self, Json::Null)
-    }
-
-    /// Whether this is an object of exactly these fields.
-    pub fn has_only(&self, names: &[&str]) -> bool {
-        let known = |fields: &[(Cow<str>, Json)]| fields.iter().all(|(key, _)| names.contains(&&**key));
-        self.object().is_some_and(|fields| fields.len() == names.len() && known(fields))
+    /// Refuses anything but an object of exactly these fields.
+    pub fn only(&self, names: &[&str]) -> Result<()> {
+        let fault = || format!("it is not an object of exactly {names:?}").into();
+        let known = |f: &&[(Cow<str>, _)]| f.len() == names.len() && f.iter().all(|(key, _)| names.contains(&&**key));
+        self.object().filter(known).map(|_| ()).ok_or_else(fault)
     }
 }
 
@@ -100,16 +114,10 @@ impl<'a> Json<'a> {
 pub fn quote(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\u{8}' => out.push_str("\\b"),
-            '\t' => out.push_str("\\t"),
-            '\n' => out.push_str("\\n"),
-            '\u{c}' => out.push_str("\\f"),
-            '\r' => out.push_str("\\r"),
-            '\0'..='\u{1f}' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
-            _ => out.push(c),
+        match ESCAPES[..7].iter().find(|(_, meant)| *meant == c) {
+            Some((name, _)) => out.extend(['\\', *name]),
+            None if c < ' ' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            None => out.push(c),
         }
     }
     out.push('"');
@@ -121,11 +129,14 @@ struct Parser<'a> {
     text: &'a str,
     at: usize,
     open: usize,
+    /// The items of the lists that are open.
+    items: Vec<Json<'a>>,
 }
 
 impl<'a> Parser<'a> {
-    fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
+    fn need(&self, found: bool, what: &str) -> Parsed<()> {
+        let end = if self.at == self.text.len() { ", not the end of the text (EOF)" } else { "" };
+        if found { Ok(()) } else { Err(format!("expected {what}{end}")) }
     }
 
     fn eat(&mut self, wanted: &str) -> bool {
@@ -134,147 +145,122 @@ impl<'a> Parser<'a> {
         found
     }
 
-    fn skip(&mut self, wanted: impl Fn(u8) -> bool) -> usize {
+    /// Skips bytes; whether there were any.
+    fn skip(&mut self, wanted: impl Fn(&u8) -> bool) -> bool {
         let start = self.at;
-        self.at += self.text.as_bytes()[start..].iter().take_while(|&&b| wanted(b)).count();
-        self.at - start
+        self.at += self.text.as_bytes()[start..].iter().take_while(|b| wanted(b)).count();
+        self.at > start
     }
 
     fn space(&mut self) {
-        self.skip(|b| matches!(b, b' ' | b'\t' | b'\n' | b'\r'));
-    }
-
-    fn expected<T>(&self, what: &str) -> Parsed<T> {
-        let found = if self.at == self.text.len() { ", not the end of the text (EOF)" } else { "" };
-        Err(format!("expected {what}{found}"))
+        self.skip(|b| b" \t\n\r".contains(b));
     }
 
     /// A value and the white space around it.
     fn value(&mut self) -> Parsed<Json<'a>> {
         self.space();
-        let value = match self.peek() {
-            Some(b'{') => self
-                .nested('}', |parser, fields| {
-                    parser.space();
-                    let key = parser.string()?;
-                    parser.space();
-                    if !parser.eat(":") {
-                        return parser.expected("a colon");
-                    }
-                    fields.push((key, parser.value()?));
-                    Ok(())
-                })
-                .and_then(distinct),
-            Some(b'[') => self
-                .nested(']', |parser, items| {
-                    items.push(parser.value()?);
-                    Ok(())
-                })
-                .map(Json::List),
-            Some(b'"') => self.string().map(Json::Text),
-            Some(b'-' | b'0'..=b'9') => self.number(),
-            _ if self.eat("null") => Ok(Json::Null),
-            _ if self.eat("true") => Ok(Json::Bool(true)),
-            _ if self.eat("false") => Ok(Json::Bool(false)),
-            _ => self.expected("a value"),
-        }?;
+        let value = match self.text.as_bytes().get(self.at) {
+            Some(b'{') => self.object()?,
+            Some(b'[') => {
+                self.at += 1;
+                let start = self.items.len();
+                while self.more("]", self.items.len() == start)? {
+                    let item = self.value()?;
+                    self.items.push(item);
+                }
+                // Many short lists take no more room than they need.
+                Json::List(self.items.split_off(start))
+            }
+            Some(b'"') => Json::Text(self.string()?),
+            _ if self.eat("null") => Json::Null,
+            _ if self.eat("true") => Json::Bool(true),
+            _ if self.eat("false") => Json::Bool(false),
+            _ => self.number()?,
+        };
         self.space();
         Ok(value)
     }
 
-    /// What stands between brackets, with commas between the items.
-    fn nested<T>(&mut self, end: char, item: impl Fn(&mut Self, &mut Vec<T>) -> Parsed<()>) -> Parsed<Vec<T>> {
-        self.open += 1;
+    /// An object, if no field has the name of another.
+    fn object(&mut self) -> Parsed<Json<'a>> {
+        self.at += 1;
+        let mut fields = Vec::new();
+        while self.more("}", fields.is_empty())? {
+            self.space();
+            let key = self.string()?;
+            self.space();
+            let colon = self.eat(":");
+            self.need(colon, "a colon")?;
+            fields.push((key, self.value()?));
+        }
+        fields.shrink_to_fit();
+        let mut names: Vec<&str> = fields.iter().map(|(name, _)| &**name).collect();
+        names.sort_unstable();
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(format!("the field {:?} appears twice", pair[0])),
+            None => Ok(Json::Object(fields)),
+        }
+    }
+
+    /// Whether another item follows, in a list or object that was just opened or after an item.
+    fn more(&mut self, end: &str, first: bool) -> Parsed<bool> {
+        self.open += usize::from(first);
         if self.open > DEEPEST {
             return Err(format!("recursion: more than {DEEPEST} lists and objects inside each other"));
         }
-        self.at += 1;
         self.space();
-        let (mut items, end) = (Vec::new(), end.to_string());
-        if !self.eat(&end) {
-            loop {
-                item(self, &mut items)?;
-                if self.eat(&end) {
-                    break;
-                }
-                if !self.eat(",") {
-                    return self.expected(&format!("a comma or {end}"));
-                }
-            }
-        }
-        self.open -= 1;
-        Ok(items)
+        let ends = self.eat(end);
+        self.open -= usize::from(ends);
+        let found = ends || first || self.eat(",");
+        self.need(found, "a comma or the end of a list or object").map(|()| !ends)
     }
 
     fn number(&mut self) -> Parsed<Json<'a>> {
         let start = self.at;
         self.eat("-");
         // What follows a leading zero is no digit of this number, and nothing else may begin with a digit.
-        let mut whole = self.eat("0") || self.skip(|b| b.is_ascii_digit()) > 0;
-        if self.eat(".") {
-            whole &= self.skip(|b| b.is_ascii_digit()) > 0;
-        }
-        if self.eat("e") || self.eat("E") {
-            let _ = self.eat("+") || self.eat("-");
-            whole &= self.skip(|b| b.is_ascii_digit()) > 0;
-        }
-        if whole { Ok(Json::Number(&self.text[start..self.at])) } else { self.expected("a number with digits") }
+        let whole = self.eat("0") || self.skip(u8::is_ascii_digit);
+        let part = !self.eat(".") || self.skip(u8::is_ascii_digit);
+        let power = (self.eat("e") || self.eat("E")).then(|| self.eat("+") || self.eat("-"));
+        let whole = whole && part && (power.is_none() || self.skip(u8::is_ascii_digit));
+        self.need(whole, "a value").map(|()| Json::Number(&self.text[start..self.at]))
     }
 
     fn string(&mut self) -> Parsed<Cow<'a, str>> {
-        if !self.eat("\"") {
-            return self.expected("a string");
-        }
+        let quoted = self.eat("\"");
+        self.need(quoted, "a string")?;
         let mut text = Cow::Borrowed("");
         loop {
             let start = self.at;
-            self.skip(|b| b != b'"' && b != b'\\' && b >= 0x20);
+            self.skip(|&b| b != b'"' && b != b'\\' && b >= b' ');
             // Adding to an empty borrowed text borrows again.
             text += &self.text[start..self.at];
             if self.eat("\"") {
                 return Ok(text);
             }
-            if !self.eat("\\") {
-                return self.expected("no control character in a string");
-            }
+            let escaped = self.eat("\\");
+            self.need(escaped, "no control character in a string")?;
             text.to_mut().push(self.escaped()?);
         }
     }
 
     fn escaped(&mut self) -> Parsed<char> {
-        let plain = [("\"", '"'), ("\\", '\\'), ("/", '/'), ("b", '\u{8}'), ("f", '\u{c}'), ("n", '\n'), ("r", '\r')];
-        if let Some((_, c)) = plain.iter().chain(&[("t", '\t')]).find(|(name, _)| self.eat(name)) {
-            return Ok(*c);
+        if let Some((_, meant)) = ESCAPES.iter().find(|(name, _)| self.eat(name.encode_utf8(&mut [0; 4]))) {
+            return Ok(*meant);
         }
-        if !self.eat("u") {
-            return self.expected("a known escape");
-        }
+        let unit = self.eat("u");
+        self.need(unit, "a known escape")?;
         let first = self.hex()?;
         let pair = (0xD800..0xE000).contains(&first) && self.eat("\\u");
         let units = [first, if pair { self.hex()? } else { 0 }];
         // One unit, or a pair of surrogates; a surrogate by itself is no character.
-        let found = char::decode_utf16(units).next().and_then(std::result::Result::ok);
-        found.ok_or_else(|| "a surrogate by itself".to_owned())
+        char::decode_utf16(units).next().and_then(std::result::Result::ok).ok_or("a surrogate by itself".to_owned())
     }
 
     fn hex(&mut self) -> Parsed<u16> {
         let digits = self.text.get(self.at..self.at + 4).filter(|text| text.bytes().all(|b| b.is_ascii_hexdigit()));
-        match digits.and_then(|text| u16::from_str_radix(text, 16).ok()) {
-            Some(unit) => {
-                self.at += 4;
-                Ok(unit)
-            }
-            None => self.expected("four hexadecimal digits"),
-        }
-    }
-}
-
-/// An object, if no field has the name of another.
-fn distinct<'a>(fields: Vec<(Cow<'a, str>, Json<'a>)>) -> Parsed<Json<'a>> {
-    let mut names: Vec<&str> = fields.iter().map(|(name, _)| &**name).collect();
-    names.sort_unstable();
-    match names.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(format!("the field {:?} appears twice", pair[0])),
-        None => Ok(Json::Object(fields)),
+        let unit = digits.and_then(|text| u16::from_str_radix(text, 16).ok());
+        self.at += if unit.is_some() { 4 } else { 0 };
+        self.need(unit.is_some(), "four hexadecimal digits").map(|()| unit.unwrap_or(0))
     }
 }

@@ -1,19 +1,18 @@
 //! Readers of the files: model directories, datasets, certificates. Nothing that a file says is believed.
 //!
-//! What is refused is the grammar of docs/format.md. Every size that a file decides is checked against [`Limits`] before
-//! memory is taken for it.
+//! What is refused is the grammar of docs/format.md. Every size that a file decides is checked before memory is taken for
+//! it: what is dense in a file is bounded by the file, and the rest by [`Limits`].
 
 pub mod certificate;
 pub mod data;
 pub mod decimal;
 pub mod directory;
-mod exact;
 pub mod json;
-pub mod safetensors;
+pub mod tensors;
 
-use std::fmt;
-use std::fs::{self, File, Metadata};
-use std::io::{self, Read};
+use std::fmt::{self, Display};
+use std::fs::{self, File};
+use std::io::{Error as IoError, Read};
 use std::path::Path;
 
 /// The result of anything here that can fail.
@@ -26,17 +25,8 @@ pub struct Error {
     pub place: String,
     /// What is wrong.
     pub what: String,
-    /// The field of [`Limits`] that it goes beyond, if that is what is wrong.
+    /// The field of [`Limits`] that was exceeded, if that is what is wrong.
     pub limit: Option<&'static str>,
-}
-
-impl Error {
-    /// The same error, at a place.
-    #[must_use]
-    pub fn at(mut self, place: impl fmt::Display) -> Self {
-        self.place = if self.place.is_empty() { place.to_string() } else { format!("{place}, {}", self.place) };
-        self
-    }
 }
 
 impl<T: Into<String>> From<T> for Error {
@@ -45,7 +35,7 @@ impl<T: Into<String>> From<T> for Error {
     }
 }
 
-impl fmt::Display for Error {
+impl Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.place, self.what)
     }
@@ -53,95 +43,58 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// How much a reader takes. The defaults are for a desktop computer; each can be raised.
+/// The same, with the place of an error inside another place.
+pub fn at<T>(place: impl Display, found: Result<T>) -> Result<T> {
+    found.map_err(|e| Error { place: format!("{place}{}{}", if e.place.is_empty() { "" } else { ", " }, e.place), ..e })
+}
+
+/// How much a reader takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of config.json.
-    pub config: usize,
-    /// Bytes of model.safetensors.
-    pub tensors: usize,
-    /// Bytes of weights.json.
-    pub weights: usize,
-    /// Bytes of vocabulary.json.
-    pub vocabulary: usize,
-    /// Bytes of mask.safetensors.
-    pub mask: usize,
-    /// Bytes of certificate.json.
-    pub certificate: usize,
-    /// Bytes of a dataset.
-    pub data: usize,
-    /// Bytes of all sparse tensors and masks of a model together, once they are dense.
+    /// Bytes of model.safetensors, and of a dataset: 2 GiB.
+    pub bytes: usize,
+    /// Bytes of any other file: 16 MiB. JSON may take some thirty times as much memory.
+    pub json: usize,
+    /// Bytes of all sparse tensors and masks of a model together, once they are dense: 2 GiB.
     pub dense: usize,
-    /// The dimension of tokens.
-    pub dimension: usize,
-    /// Different labels, of a model or a dataset.
+    /// Different labels of a model or a dataset: 65,536.
     pub labels: usize,
-    /// Claims of a certificate.
+    /// Claims of a certificate: 64.
     pub claims: usize,
-    /// Tokens of a dataset.
+    /// Tokens of a dataset: 50 million.
     pub tokens: usize,
-    /// Tokens of one sequence.
+    /// Tokens of one sequence, and coordinates of one token: 2^20.
     pub length: usize,
-    /// Bytes of one line of a dataset.
-    pub line: usize,
-    /// Characters of one number of weights.json.
-    pub digits: usize,
-    /// The size of an exponent of ten in weights.json and certificate.json.
-    pub exponent: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            config: 16 << 20,
-            tensors: 2 << 30,
-            weights: 256 << 20,
-            vocabulary: 256 << 20,
-            mask: 64 << 20,
-            certificate: 16 << 20,
-            data: 1 << 30,
-            dense: 2 << 30,
-            dimension: 1 << 20,
-            labels: 1 << 16,
-            claims: 64,
-            tokens: 50_000_000,
-            length: 1 << 20,
-            line: 16 << 20,
-            digits: 1 << 20,
-            exponent: 20_000,
-        }
+        let (labels, claims, tokens, length) = (1 << 16, 64, 50_000_000, 1 << 20);
+        Self { bytes: 2 << 30, json: 16 << 20, dense: 2 << 30, labels, claims, tokens, length }
     }
 }
 
-/// Refuses `found` of something beyond a limit.
+/// Refuses so many things beyond a limit.
 fn within(found: usize, things: &str, name: &'static str, limit: usize) -> Result<()> {
-    if found <= limit {
-        return Ok(());
-    }
-    let what = format!("{found} {things}, more than the limit {name:?} of {limit}");
-    Err(Error { limit: Some(name), ..what.into() })
+    let what = || Error::from(format!("{found} {things}, more than the limit {name:?} of {limit}"));
+    if found > limit { Err(Error { limit: Some(name), ..what() }) } else { Ok(()) }
 }
 
 /// The bytes of a regular file. Its size is looked at before anything is read, and a device or a pipe, which might never
 /// end, is not even opened.
 pub fn file(path: &Path, name: &'static str, limit: usize) -> Result<Vec<u8>> {
     let read = || {
-        let fault = |e: io::Error| Error::from(e.to_string());
-        let fits = |found: &Metadata| match usize::try_from(found.len()) {
-            _ if !found.is_file() => Err("this is not a regular file".into()),
-            size => within(size.unwrap_or(usize::MAX), "bytes", name, limit),
-        };
-        fits(&fs::metadata(path).map_err(fault)?)?;
-        let file = File::open(path).map_err(fault)?;
-        let found = file.metadata().map_err(fault)?;
-        fits(&found)?;
+        let fault = |e: IoError| Error::from(e.to_string());
+        let found = fs::metadata(path).map_err(fault)?;
+        found.is_file().then_some(()).ok_or("this is not a regular file")?;
+        within(usize::try_from(found.len()).unwrap_or(usize::MAX), "bytes", name, limit)?;
         let mut bytes = Vec::new();
-        bytes.try_reserve_exact(found.len() as usize).map_err(|e| Error::from(e.to_string()))?;
+        let file = File::open(path).map_err(fault)?;
+        // It may grow meanwhile.
         file.take((limit as u64).saturating_add(1)).read_to_end(&mut bytes).map_err(fault)?;
-        within(bytes.len(), "bytes", name, limit)?;
-        Ok(bytes)
+        within(bytes.len(), "bytes", name, limit).map(|()| bytes)
     };
-    read().map_err(|e: Error| e.at(path.display()))
+    at(path.display(), read())
 }
 
 /// The BLAKE3 hash of bytes, hexadecimal, as certificates write it.

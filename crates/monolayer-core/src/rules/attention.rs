@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::ball::Ball;
 use super::exp::exp_ball;
-use super::prepare::Attention;
+use super::prepare::{Attention, Row};
 use super::sum::{Arithmetic, Term, real_sum, sum};
 use crate::model::Mask;
 use crate::number::Format;
@@ -29,17 +29,12 @@ pub struct Projected {
 /// Projects all tokens of a sequence; nothing where a program may overflow, in a score that a mask hides too.
 pub fn project(arithmetic: Arithmetic, layer: &Attention, tokens: &[Vec<Ball>]) -> Option<Projected> {
     let width = layer.heads * layer.size;
-    let mut terms = Vec::new();
-    let mut all = |weights: &[Vec<(usize, crate::Dyadic)>]| {
-        let mut out = Vec::with_capacity(tokens.len() * width);
-        for token in tokens {
-            for row in weights {
-                terms.clear();
-                terms.extend(row.iter().map(|&(c, w)| Term::weighted(w, token[c])));
-                out.push(sum(arithmetic, &terms)?.computed());
-            }
-        }
-        Some(out)
+    let all = |weights: &[Row]| {
+        let one = |(token, row): (&Vec<Ball>, &Row)| {
+            let terms = row.iter().map(|&(c, w)| Term::weighted(w, token[c]));
+            Some(sum(arithmetic, terms)?.computed())
+        };
+        tokens.iter().flat_map(|token| weights.iter().map(move |row| (token, row))).map(one).collect::<Option<Vec<_>>>()
     };
     let (keys, values, queries) = (all(&layer.w_k)?, all(&layer.w_v)?, all(&layer.w_q)?);
     let projected = Projected { keys, values, queries, width };
@@ -61,8 +56,7 @@ impl Projected {
         for head in 0..layer.heads {
             let columns = head * layer.size..(head + 1) * layer.size;
             let scores = self.scores(arithmetic, i, &columns, seen)?;
-            let weights =
-                if layer.hard { hardmax(&scores) } else { softmax(arithmetic, &scores).unwrap_or(Weights::Any) };
+            let weights = weights(arithmetic, layer.hard, &scores);
             for c in columns {
                 let values: Vec<Ball> = seen.iter().map(|j| self.values[j * self.width + c]).collect();
                 out.push(average(arithmetic, &weights, &values)?);
@@ -72,13 +66,10 @@ impl Projected {
     }
 
     /// The scores of the tokens that i sees.
-    fn scores(&self, arithmetic: Arithmetic, i: usize, columns: &Range<usize>, seen: &Seen) -> Option<Vec<Ball>> {
-        let mut terms = Vec::with_capacity(columns.len());
+    pub fn scores(&self, arithmetic: Arithmetic, i: usize, columns: &Range<usize>, seen: &Seen) -> Option<Vec<Ball>> {
         let one = |j: usize| {
-            terms.clear();
             let pair = |c: usize| Term::product(self.keys[j * self.width + c], self.queries[i * self.width + c]);
-            terms.extend(columns.clone().map(pair));
-            Some(sum(arithmetic, &terms)?.computed())
+            Some(sum(arithmetic, columns.clone().map(pair))?.computed())
         };
         seen.iter().map(one).collect()
     }
@@ -125,8 +116,13 @@ impl Seen {
     }
 }
 
+/// The weights of scores.
+pub fn weights(arithmetic: Arithmetic, hard: bool, scores: &[Ball]) -> Weights {
+    if hard { hardmax(scores) } else { softmax(arithmetic, scores).unwrap_or(Weights::Any) }
+}
+
 /// Attention weights up to a common factor.
-enum Weights {
+pub enum Weights {
     /// Each within its ball.
     Known(Vec<Ball>),
     /// Those marked may have any weight from 0 on, the others have none.
@@ -233,17 +229,16 @@ fn rounding_of_average(format: Format, n: usize, mean: Ball, values: &[Ball]) ->
     let k = 2 * n as i128 + 2;
     let left = (1_i128 << format.bits()).checked_sub(k).filter(|left| *left > 0)?;
     let relative = mean.times(Ball::pack(k, 0, 0)).quotient_above(Ball::pack(left, 0, 0).middle())?;
-    let all = values.iter().map(|v| Term::addend(v.size())).collect::<Vec<_>>();
-    let absolute = real_sum(&all).plus(Ball::pack(k, 0, 0)).size().scaled(format.least());
+    let all = values.iter().map(|v| Term::addend(v.size()));
+    let absolute = real_sum(all).plus(Ball::pack(k, 0, 0)).size().scaled(format.least());
     Some(relative.plus(absolute).within())
 }
 
 /// sum W v / sum W, without rounding.
 fn exact_average(weights: &[Ball], values: &[Ball]) -> Option<Ball> {
-    let total = real_sum(&weights.iter().map(|w| Term::addend(*w)).collect::<Vec<_>>());
-    let products: Vec<Term> = weights.iter().zip(values).map(|(w, v)| Term::product(*w, *v)).collect();
-    let near = real_sum(&products).near_quotient(total)?;
+    let total = real_sum(weights.iter().map(|w| Term::addend(*w)));
+    let products = weights.iter().zip(values).map(|(w, v)| Term::product(*w, *v));
+    let near = real_sum(products).near_quotient(total)?;
     let moved = weights.iter().zip(values).map(|(w, v)| Term::product(*w, v.plus(near.minus())));
-    let moved = real_sum(&moved.collect::<Vec<_>>()).quotient_above(total)?;
-    Some(near.plus(moved.within()))
+    Some(near.plus(real_sum(moved).quotient_above(total)?.within()))
 }

@@ -1,5 +1,7 @@
 //! Enclosures: an integer midpoint and an integer radius on a power of two.
 
+use crate::exact::big::Big;
+use crate::exact::real::{Real, Scaled};
 use crate::number::Dyadic;
 
 /// All real numbers between (m - r) 2^e and (m + r) 2^e. Midpoint and radius have at most 62 and 63 bits.
@@ -54,6 +56,25 @@ impl Ball {
         let by = (bits(m.unsigned_abs()).max(bits(r)) - BITS).max(0);
         let (m, r) = shift(m, r, -by);
         Self { m: m as i64, r: r as u64, e: e + by }
+    }
+
+    /// A ball around an interval; nothing where that is unbounded or its exponents are out of range.
+    pub fn around(x: &Real) -> Option<Self> {
+        let end = |x: &Scaled, up: bool| {
+            let (m, e) = x.parts();
+            let more = m.bits().saturating_sub(BITS as usize);
+            let Big::Small(m) = m.shr(more) else { return None };
+            let e = i32::try_from(e + more as i64).ok().filter(|e| e.unsigned_abs() < 1 << 28)?;
+            Some(Self { m: m + i64::from(up && more > 0), r: 0, e: if m == 0 { 0 } else { e } })
+        };
+        let (low, high) = x.ends()?;
+        Some(end(low, false)?.hull(end(high, true)?))
+    }
+
+    /// The interval.
+    pub fn real(self) -> Real {
+        let (low, high, e) = self.ends();
+        Real::new(Scaled::new(Big::from(low), e.into()), Scaled::new(Big::from(high), e.into()))
     }
 
     /// All numbers of size at most that of the ball's farthest.
@@ -112,8 +133,9 @@ impl Ball {
     }
 
     /// An exponent above it: every number in it is below 2^top in size.
+    #[inline]
     pub fn top(self) -> i32 {
-        self.e + bits(self.reach())
+        self.e + 64 - (self.m.unsigned_abs() + self.r).leading_zeros() as i32
     }
 
     /// The negative of it.

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use super::attention::Seen;
 use crate::model::Mask;
+use crate::read::data::Data;
 
 /// 2^61 - 1.
 const PRIME: u64 = (1 << 61) - 1;
@@ -19,15 +20,21 @@ type Print = [u64; 2];
 ///
 /// A normalized multiset is sum of h(x) / n modulo the prime for pseudo-random h, keyed by the hash of the data: two different ones
 /// agree with probability about 2^-122.
-pub fn contexts(inputs: &[Vec<(u32, u32)>], masks: &[&Mask], start: bool, key: &[u8; 32]) -> Vec<Vec<[u8; 32]>> {
-    inputs.iter().map(|tokens| sequence(tokens, masks, start, key)).collect()
+pub fn contexts(data: &Data, positions: bool, start: bool, masks: &[&Mask]) -> Vec<[u8; 32]> {
+    let key = blake3::hash(data.hash.as_bytes());
+    let mut all = Vec::with_capacity(data.tokens.len());
+    for range in data.offsets.windows(2) {
+        let own = data.tokens[range[0]..range[1]].iter().map(|id| u64::from(*id) + 1);
+        let words = (0..u64::from(start)).map(|_| 0).chain(own).enumerate();
+        let tokens: Vec<[u64; 2]> = words.map(|(at, word)| [word, if positions { at as u64 } else { 0 }]).collect();
+        all.extend(sequence(&tokens, masks, start, key.as_bytes()).drain(usize::from(start)..));
+    }
+    all
 }
 
-fn sequence(tokens: &[(u32, u32)], masks: &[&Mask], start: bool, key: &[u8; 32]) -> Vec<[u8; 32]> {
-    let first = |(word, place): &(u32, u32)| {
-        let mut bytes = [0; 8];
-        bytes[..4].copy_from_slice(&word.to_le_bytes());
-        bytes[4..].copy_from_slice(&place.to_le_bytes());
+fn sequence(tokens: &[[u64; 2]], masks: &[&Mask], start: bool, key: &[u8; 32]) -> Vec<[u8; 32]> {
+    let first = |token: &[u64; 2]| {
+        let bytes: Vec<u8> = token.iter().flat_map(|x| x.to_le_bytes()).collect();
         *blake3::keyed_hash(key, &bytes).as_bytes()
     };
     let mut now: Vec<[u8; 32]> = tokens.iter().map(first).collect();

@@ -1,5 +1,7 @@
 //! The blocks of a model as programs compute them: the skip around attention (eq. 2), hidden units (eq. 3), scores.
 
+use std::iter;
+
 use super::ball::Ball;
 use super::prepare::{Attention, FeedForward, Head, Row};
 use super::sum::{Arithmetic, Sum, Term, real_sum, sum};
@@ -28,21 +30,18 @@ pub fn skip(arithmetic: Arithmetic, layer: Option<&Attention>, x: &[Ball], z: &[
     };
     let shared = if z.len() <= SHARED { z.iter().map(|z| z.spread()).collect() } else { vec![] };
     let mut out = Attended { own: x.to_vec(), shared, whole: x.to_vec() };
-    let mut terms = Vec::new();
     for (c, row) in layer.w_o.iter().enumerate().filter(|(_, row)| !row.is_empty()) {
-        terms.clear();
-        terms.push(Term::addend(x[c]));
-        terms.extend(row.iter().map(|&(k, w)| Term::weighted(w, z[k])));
-        let Sum { exact, rounding } = sum(arithmetic, &terms)?;
+        let own = iter::once(Term::addend(x[c]));
+        let terms = own.clone().chain(row.iter().map(|&(k, w)| Term::weighted(w, z[k])));
+        let Sum { exact, rounding } = sum(arithmetic, terms)?;
         if out.shared.is_empty() {
             out.own[c] = exact.plus(rounding);
             out.whole[c] = out.own[c];
             continue;
         }
-        let shared: Vec<Term> = row.iter().map(|&(k, w)| Term::weighted(w, out.shared[k])).collect();
-        terms.truncate(1);
-        terms.extend(row.iter().map(|&(k, w)| Term::weighted(w, z[k].middle())));
-        (out.own[c], out.whole[c]) = real_sum(&terms).plus(rounding).widened(real_sum(&shared));
+        let middle = own.chain(row.iter().map(|&(k, w)| Term::weighted(w, z[k].middle())));
+        let shared = real_sum(row.iter().map(|&(k, w)| Term::weighted(w, out.shared[k])));
+        (out.own[c], out.whole[c]) = real_sum(middle).plus(rounding).widened(shared);
     }
     Some(out)
 }
@@ -106,13 +105,11 @@ impl<'a> Block<'a> {
     }
 
     /// One unit; nothing where a program may overflow.
-    pub fn unit(&self, arithmetic: Arithmetic, token: &Attended, j: usize, terms: &mut Vec<Term>) -> Option<Unit> {
+    pub fn unit(&self, arithmetic: Arithmetic, token: &Attended, j: usize) -> Option<Unit> {
         let part = self.part.expect("a unit has a layer");
         let weighted = |&(c, w): &(usize, Dyadic)| Term::weighted_apart(w, token.own[c], token.whole[c]);
         let bias = Term::addend(Ball::exact(part.b1[j]));
-        terms.clear();
-        terms.extend(part.w1[j].iter().map(weighted).chain([bias]));
-        let Sum { exact, rounding } = sum(arithmetic, terms)?;
+        let Sum { exact, rounding } = sum(arithmetic, part.w1[j].iter().map(weighted).chain([bias]))?;
         let shared = self.gains[j].iter().zip(&token.shared).map(|(g, s)| g.times(*s));
         let before = shared.fold(exact, Ball::plus);
         let before = before.plus(rounding);
@@ -126,17 +123,10 @@ impl<'a> Block<'a> {
             return Some(Output { whole: token.whole.clone(), rounding, units });
         };
         let (d, on) = (token.whole.len(), units.iter().filter(|unit| !unit.after.is_zero()).collect::<Vec<_>>());
-        let mut terms = Vec::with_capacity(on.len() + 2);
         let coordinate = |c: usize| {
-            terms.clear();
-            terms.extend([token.whole[c], Ball::exact(part.b2[c])].map(Term::addend));
-            for unit in &on {
-                let w = part.w2[unit.index * d + c];
-                if !w.is_zero() {
-                    terms.push(Term::weighted(w, unit.after));
-                }
-            }
-            sum(arithmetic, &terms)
+            let ends = [token.whole[c], Ball::exact(part.b2[c])].map(Term::addend);
+            let units = on.iter().map(|unit| Term::weighted(part.w2[unit.index * d + c], unit.after));
+            sum(arithmetic, units.chain(ends))
         };
         let sums = (0..d).map(coordinate).collect::<Option<Vec<Sum>>>()?;
         let whole = sums.iter().map(|sum| sum.computed()).collect();
@@ -161,8 +151,7 @@ impl<'a> Block<'a> {
             for unit in output.units.iter().filter(|unit| !unit.after.is_zero()) {
                 let j = unit.index;
                 let d = token.own.len();
-                let gain = a.iter().map(|&(c, a)| Term::weighted(part.w2[j * d + c], a));
-                let gain = real_sum(&gain.collect::<Vec<_>>());
+                let gain = real_sum(a.iter().map(|&(c, a)| Term::weighted(part.w2[j * d + c], a)));
                 if gain.is_zero() {
                     continue;
                 }
@@ -180,27 +169,21 @@ impl<'a> Block<'a> {
             }
         }
         terms.extend(along.iter().zip(&token.own).map(|(a, x)| Term::product(*a, *x)));
-        terms.extend(shared.iter().zip(&token.shared).map(|(g, s)| Term::product(real_sum(g), *s)));
-        real_sum(&terms)
+        terms.extend(shared.iter().zip(&token.shared).map(|(g, s)| Term::product(real_sum(g.iter().copied()), *s)));
+        real_sum(terms.iter().copied())
     }
 }
 
 /// The inner product of two sparse vectors, in order of their coordinates.
 fn inner(a: &[(usize, Ball)], b: &[(usize, Ball)]) -> Ball {
-    let mut terms = Vec::new();
-    for (c, x) in a {
-        if let Ok(at) = b.binary_search_by_key(c, |(c, _)| *c) {
-            terms.push(Term::product(*x, b[at].1));
-        }
-    }
-    real_sum(&terms)
+    let both = a.iter().filter_map(|(c, x)| Some((*x, b[b.binary_search_by_key(c, |(c, _)| *c).ok()?].1)));
+    real_sum(both.map(|(x, y)| Term::product(x, y)))
 }
 
 /// The score of a row of the head, or an output of it.
 pub fn score(arithmetic: Arithmetic, head: &Head, l: usize, y: &[Ball]) -> Option<Sum> {
     let bias = Term::addend(Ball::exact(head.bias[l]));
-    let terms: Vec<Term> = head.weight[l].iter().map(|&(c, w)| Term::weighted(w, y[c])).chain([bias]).collect();
-    sum(arithmetic, &terms)
+    sum(arithmetic, head.weight[l].iter().map(|&(c, w)| Term::weighted(w, y[c])).chain([bias]))
 }
 
 /// Row a minus row b.

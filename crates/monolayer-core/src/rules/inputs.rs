@@ -4,7 +4,7 @@ use super::ball::Ball;
 use super::judge::{Inputs, Wanted};
 use crate::model::{Mask, Model, Numbers};
 use crate::number::Dyadic;
-use crate::read::data::{Alphabet, Data, Labels};
+use crate::read::data::Data;
 
 /// The name of the row for words that a model does not know.
 const UNKNOWN: &str = "<unk>";
@@ -24,28 +24,27 @@ impl Inputs {
                 return Err(format!("a sequence has {longest} tokens, and the mask is for {n}"));
             }
         }
-        let vectors = match (&data.alphabet, &model.embedding, &model.vocabulary) {
-            (Alphabet::Words(words), Some(embedding), Some(vocabulary)) => {
-                words.iter().map(|word| row(embedding, find(vocabulary, word)?, model.d)).collect::<Result<_, _>>()?
+        let values = &data.values;
+        let vectors = match (&model.embedding, &model.vocabulary) {
+            (Some(embedding), Some(vocabulary)) if values.d == 0 => {
+                let word = |word: &String| row(embedding, find(vocabulary, word)?, model.d);
+                values.names.iter().map(word).collect::<Result<_, _>>()?
             }
-            (Alphabet::Vectors(points), None, _) if points.d == model.d => {
-                points.entries.chunks_exact(points.d).map(<[Dyadic]>::to_vec).collect()
+            (None, _) if values.d == model.d => values.entries.chunks_exact(values.d).map(<[Dyadic]>::to_vec).collect(),
+            (None, _) => {
+                return Err(format!("the model reads vectors of dimension {}, and the data has others", model.d));
             }
-            (Alphabet::Vectors(points), None, _) => {
-                return Err(format!("tokens have dimension {}, and the model reads dimension {}", points.d, model.d));
-            }
-            (Alphabet::Words(_), ..) => return Err("the data has words, and the model reads vectors".into()),
-            (Alphabet::Vectors(_), ..) => return Err("the data has vectors, and the model reads words".into()),
+            _ => return Err("the model reads words, and the data has vectors".into()),
         };
         let start = match (model.start, &model.embedding) {
             (Some(at), Some(embedding)) => Some(row(embedding, at, model.d)?),
             _ => None,
         };
-        Ok(Self { vectors, ids: data.ids.clone(), offsets: data.offsets.clone(), start })
+        Ok(Self { vectors, ids: data.tokens.clone(), offsets: data.offsets.clone(), start })
     }
 }
 
-fn find(vocabulary: &[(String, usize)], word: &str) -> Result<usize, String> {
+pub(super) fn find(vocabulary: &[(String, usize)], word: &str) -> Result<usize, String> {
     let at = |word: &str| vocabulary.binary_search_by(|(known, _)| known.as_str().cmp(word)).ok();
     let at = at(word).or_else(|| at(UNKNOWN));
     at.map(|at| vocabulary[at].1).ok_or_else(|| format!("the model does not know the word {word:?}"))
@@ -60,25 +59,21 @@ fn row(embedding: &Numbers, row: usize, d: usize) -> Result<Vec<Dyadic>, String>
 
 /// What is wanted of every token; `tolerance` is for labels that are vectors. An error says what the model cannot give.
 pub fn wanted(model: &Model, data: &Data, tolerance: Option<Ball>) -> Result<Vec<Wanted>, String> {
-    let names = model.head.as_ref().and_then(|head| head.labels.as_ref());
-    match &data.labels {
-        Labels::None => Err("the data has no labels".into()),
-        Labels::Classes(labels, classes) => {
-            let names = names.ok_or("the data has classes, and the model gives vectors")?;
-            let of: Vec<Option<usize>> =
-                classes.iter().map(|class| names.iter().position(|name| name == class)).collect();
-            let one = |label: &Option<u32>| label.map_or(Wanted::Free, |label| Wanted::Label(of[label as usize]));
-            Ok(labels.iter().map(one).collect())
-        }
-        Labels::Vectors(labels, points) => {
-            let outputs = model.head.as_ref().map_or(model.d, |head| head.bias.len());
-            if names.is_some() || outputs != points.d {
-                return Err(format!("the labels are vectors of dimension {}, which the model does not give", points.d));
-            }
-            let tolerance = tolerance.ok_or("the labels are vectors, and no tolerance was given")?;
-            let target = |at: u32| points.entries[at as usize * points.d..(at as usize + 1) * points.d].to_vec();
-            let one = |label: &Option<u32>| label.map_or(Wanted::Free, |at| Wanted::Near(target(at), tolerance));
-            Ok(labels.iter().map(one).collect())
-        }
+    let labels = data.labels.as_ref().ok_or("the data has no labels")?;
+    let (names, values) = (model.head.as_ref().and_then(|head| head.labels.as_ref()), &data.label_values);
+    if values.d == 0 {
+        let names = names.ok_or("the data has classes, and the model gives vectors")?;
+        let of: Vec<Option<usize>> =
+            values.names.iter().map(|class| names.iter().position(|name| name == class)).collect();
+        let one = |label: &Option<u32>| label.map_or(Wanted::Free, |label| Wanted::Label(of[label as usize]));
+        return Ok(labels.iter().map(one).collect());
     }
+    let outputs = model.head.as_ref().map_or(model.d, |head| head.bias.len());
+    if names.is_some() || outputs != values.d {
+        return Err(format!("the labels are vectors of dimension {}, which the model does not give", values.d));
+    }
+    let tolerance = tolerance.ok_or("the labels are vectors, and no tolerance was given")?;
+    let target = |at: u32| values.entries[at as usize * values.d..(at as usize + 1) * values.d].to_vec();
+    let one = |label: &Option<u32>| label.map_or(Wanted::Free, |at| Wanted::Near(target(at), tolerance));
+    Ok(labels.iter().map(one).collect())
 }

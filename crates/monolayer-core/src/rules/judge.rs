@@ -43,6 +43,8 @@ pub enum Verdict {
     Wrong,
     /// Neither was shown.
     Unknown,
+    /// Nothing was asked.
+    Free,
 }
 
 /// What was found of a token.
@@ -60,13 +62,15 @@ pub struct Judged {
 }
 
 impl Judged {
-    const UNKNOWN: Self = Self { verdict: Verdict::Unknown, margin: None, rival: 0, given: None };
+    /// Nothing is known.
+    pub const UNKNOWN: Self = Self { verdict: Verdict::Unknown, margin: None, rival: 0, given: None };
 }
 
 /// A model with the sequences it is judged on.
 pub struct Judge<'a> {
     prepared: &'a Prepared<'a>,
-    blocks: Vec<Block<'a>>,
+    /// The blocks of the model, in order.
+    pub blocks: Vec<Block<'a>>,
     inputs: &'a Inputs,
 }
 
@@ -93,7 +97,7 @@ impl<'a> Judge<'a> {
     }
 
     /// The tokens of a sequence as the model reads them, the start token first.
-    fn tokens(&self, sequence: usize) -> Option<Vec<Vec<Ball>>> {
+    pub fn tokens(&self, sequence: usize) -> Option<Vec<Vec<Ball>>> {
         let range = self.inputs.offsets[sequence]..self.inputs.offsets[sequence + 1];
         let own = self.inputs.ids[range].iter().map(|&id| &self.inputs.vectors[id as usize]);
         let all = self.inputs.start.iter().chain(own).enumerate();
@@ -134,8 +138,7 @@ impl<'a> Judge<'a> {
     /// The token after the feed-forward part; `open` names the units that are not known to be off.
     fn output(&self, block: &Block, token: &Attended, open: Option<&[usize]>) -> Option<Output> {
         let hidden = block.part.map_or(0, |part| part.w1.len());
-        let mut terms = Vec::new();
-        let mut unit = |j: usize| block.unit(self.arithmetic(), token, j, &mut terms);
+        let unit = |j: usize| block.unit(self.arithmetic(), token, j);
         let units: Option<Vec<Unit>> = match open {
             Some(open) => open.iter().map(|&j| unit(j)).collect(),
             None => (0..hidden).map(unit).collect(),
@@ -145,6 +148,9 @@ impl<'a> Judge<'a> {
 
     /// Judges one token.
     fn token(&self, read: &Read, open: Option<&[usize]>, wanted: &Wanted) -> Judged {
+        if *wanted == Wanted::Free {
+            return Judged { verdict: Verdict::Free, ..Judged::UNKNOWN };
+        }
         let last = self.blocks.last().expect("there is a block");
         let all = || {
             let token = skip(self.arithmetic(), last.attention, &read.x, &read.z)?;
@@ -233,6 +239,16 @@ impl<'a> Judge<'a> {
         Some(judged)
     }
 
+    /// The outputs of all tokens of a sequence, before the head.
+    pub fn outputs(&self, sequence: usize) -> Option<Vec<Vec<Ball>>> {
+        let last = self.blocks.last().expect("there is a block");
+        let one = |read: &Read| {
+            let token = skip(self.arithmetic(), last.attention, &read.x, &read.z)?;
+            Some(self.output(last, &token, None)?.whole)
+        };
+        self.reads(sequence)?.iter().map(one).collect()
+    }
+
     /// Judges every token of the data.
     pub fn judge(&self, wanted: &[Wanted], threads: usize, tick: &(dyn Fn(usize) + Sync)) -> Vec<Judged> {
         let sequences = self.inputs.offsets.len() - 1;
@@ -294,6 +310,14 @@ impl<'a> Judge<'a> {
         }
         all
     }
+}
+
+/// A token after the attention of the first layer, for tokens that are known to lie in balls.
+pub fn attended(prepared: &Prepared, tokens: &[Vec<Ball>], i: usize) -> Option<Vec<Ball>> {
+    let layer = prepared.layers.first()?.attention.as_ref()?;
+    let seen = Seen::new(&layer.mask, i, tokens.len(), false);
+    let z = project(prepared.arithmetic, layer, tokens)?.read(prepared.arithmetic, layer, i, &seen)?;
+    Some(skip(prepared.arithmetic, Some(layer), &tokens[i], &z)?.whole)
 }
 
 /// |x| as a ball.
@@ -384,8 +408,6 @@ impl<'a> Tables<'a> {
 
 /// Whether the second ball lies within the first.
 fn covers(a: Ball, b: Ball) -> bool {
-    let (low, high, e) = a.plus(b.minus().middle()).ends();
-    let _ = (low, high, e);
     let gap = a.middle().plus(b.middle().minus()).size().plus(b.spread().size());
     a.spread().size().plus(gap.minus()).is_not_negative()
 }

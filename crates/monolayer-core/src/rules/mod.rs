@@ -2,11 +2,13 @@
 
 pub mod attention;
 pub mod ball;
+pub mod claims;
 pub mod context;
 pub mod exp;
 pub mod forward;
 pub mod inputs;
 pub mod judge;
+pub mod mapping;
 pub mod parallel;
 pub mod prepare;
 pub mod screen;

@@ -56,10 +56,10 @@ impl Screen {
         off: &[Ball],
     ) -> Option<()> {
         let bias = Term::addend(Ball::exact(part.b1[j]));
-        let terms: Vec<Term> = row.iter().map(|&(c, w)| Term::weighted(w, whole[c])).chain([bias]).collect();
-        let rounding = sum(arithmetic, &terms)?.rounding;
+        let terms = row.iter().map(|&(c, w)| Term::weighted(w, whole[c])).chain([bias]);
+        let rounding = sum(arithmetic, terms)?.rounding;
         let errors = row.iter().map(|&(c, w)| Term::weighted(w, off[c])).chain([Term::addend(rounding), bias]);
-        let constant = real_sum(&errors.collect::<Vec<_>>());
+        let constant = real_sum(errors);
         let tops = row.iter().map(|&(c, w)| w.top() + 1 + self.columns[c]);
         let grid = tops.max().unwrap_or(0) - WEIGHT;
         let (mut slack, mut largest) = (0, 0_i64);
@@ -130,7 +130,7 @@ fn reach(
             continue;
         }
         let terms = row.iter().map(|&(k, w)| Term::weighted(w, z[k].within()));
-        let sum = sum(arithmetic, &terms.chain([Term::addend(x)]).collect::<Vec<_>>())?;
+        let sum = sum(arithmetic, terms.chain([Term::addend(x)]))?;
         whole.push(sum.computed());
         off.push(input.plus(sum.rounding));
     }

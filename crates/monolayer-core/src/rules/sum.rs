@@ -30,7 +30,7 @@ enum Kind {
     Product,
 }
 
-/// An addend of a sum: (m +- (r + shared)) 2^e, below 2^top in size.
+/// An addend of a sum: (m +- (r + shared)) 2^e, below 2^top in size (2^(top - 2) or more, unless it is zero).
 #[derive(Debug, Clone, Copy)]
 pub struct Term {
     m: i128,
@@ -43,26 +43,28 @@ pub struct Term {
 }
 
 impl Term {
+    /// A number that is added as it is.
     #[inline]
-    fn new(m: i128, (r, shared): (u128, u128), e: i32, kind: Kind) -> Self {
-        let size = m.unsigned_abs() + r + shared;
-        // Zero is below any power of two.
-        let top = if size == 0 { i32::MIN } else { e + bits(size) };
-        Self { m, r, shared, e, top, kind }
+    pub fn addend(x: Ball) -> Self {
+        Self::bounded(x.m.into(), (x.r.into(), 0), x.e, x.top(), Kind::Addend)
     }
 
-    /// A number that is added as it is.
-    pub fn addend(x: Ball) -> Self {
-        Self::new(x.m.into(), (x.r.into(), 0), x.e, Kind::Addend)
+    #[inline]
+    fn bounded(m: i128, (r, shared): (u128, u128), e: i32, top: i32, kind: Kind) -> Self {
+        // Zero is below any power of two.
+        let zero = m == 0 && r == 0 && shared == 0;
+        Self { m, r, shared, e, top: if zero { i32::MIN } else { top }, kind }
     }
 
     /// The product of a weight and a number that the program has computed.
+    #[inline]
     pub fn weighted(w: Dyadic, x: Ball) -> Self {
         Self::weighted_apart(w, x, x)
     }
 
     /// The same for a number within `whole`, whose midpoint and exponent are those of `own`: what lies between them is shared
     /// with other terms, and left out of the sum.
+    #[inline]
     pub fn weighted_apart(w: Dyadic, own: Ball, whole: Ball) -> Self {
         let size = w.m.unsigned_abs();
         let kind = match (size, w.e) {
@@ -71,33 +73,35 @@ impl Term {
             _ => Kind::Product,
         };
         let of = |r: u64| u128::from(size) * u128::from(r);
-        Self::new(i128::from(w.m) * i128::from(own.m), (of(own.r), of(whole.r - own.r)), w.e + own.e, kind)
+        let top = w.top() + 1 + whole.top();
+        Self::bounded(i128::from(w.m) * i128::from(own.m), (of(own.r), of(whole.r - own.r)), w.e + own.e, top, kind)
     }
 
     /// The product of two numbers that the program has computed.
     pub fn product(a: Ball, b: Ball) -> Self {
         let (m, r) = product(a, b);
-        Self::new(m, (r, 0), a.e + b.e, Kind::Product)
+        Self::bounded(m, (r, 0), a.e + b.e, a.top() + b.top(), Kind::Product)
     }
 
     fn is_zero(&self) -> bool {
         self.top == i32::MIN
     }
 
-    /// Whether it is a multiple of 2^e, surely.
-    fn on_grid(&self, e: i32) -> bool {
-        self.r == 0 && self.shared == 0 && self.m.trailing_zeros() as i32 + self.e >= e
+    /// Whether it is known exactly.
+    fn is_point(&self) -> bool {
+        self.r == 0 && self.shared == 0
     }
 
-    /// Whether the program's product is exact.
-    fn is_exact(&self, format: Format) -> bool {
-        match self.kind {
-            Kind::Addend | Kind::Doubled => true,
-            Kind::Halved | Kind::Product => {
-                let last = self.m.trailing_zeros() as i32 + self.e;
-                self.on_grid(format.least()) && self.top - last <= format.bits()
-            }
-        }
+    /// Whether it is a multiple of 2^e, surely.
+    #[inline]
+    fn on_grid(&self, e: i32) -> bool {
+        self.is_point() && self.m.trailing_zeros() as i32 + self.e >= e
+    }
+
+    /// Whether it is a number of the format, so that a product is exact.
+    fn fits(&self, format: Format) -> bool {
+        let wide = bits(self.m.unsigned_abs()) - self.m.trailing_zeros() as i32;
+        self.on_grid(format.least()) && wide <= format.bits()
     }
 }
 
@@ -117,25 +121,39 @@ impl Sum {
     }
 }
 
-/// The sum of the terms, and of the positive and negative ones, in units of 2^e; how many terms are not zero.
+/// Sums over the terms, in units of 2^e.
+#[derive(Default)]
 struct Totals {
     m: i128,
     r: u128,
+    /// Of the positive terms, and of the negative ones.
     positive: u128,
     negative: u128,
+    /// How many terms are not zero, and how many of them are not known exactly.
     n: usize,
+    inexact: usize,
+    /// The sizes of the products among the latter that may be rounded.
+    products: u128,
     e: i32,
 }
 
-fn totals(terms: &[Term], least: i32) -> Totals {
-    let top = terms.iter().fold(least, |top, t| top.max(t.top));
-    // Fewer than 2^room terms below 2^top, and their radii: all sums stay below 2^126.
+fn totals(terms: &[Term], format: Option<Format>) -> Totals {
+    let least = format.map_or(-i32::MAX / 4, Format::least);
+    let (mut top, mut points) = (least, true);
+    for term in terms {
+        top = top.max(term.top);
+        points &= term.is_point();
+    }
+    // Fewer than 2^room terms below 2^top, and their radii: all sums stay below 2^126, or 2^62.
     let room = bits(terms.len() as u128) + 1;
-    let mut all = Totals { m: 0, r: 0, positive: 0, negative: 0, n: 0, e: top + room - 125 };
+    if format == Some(Format::F32) && !points {
+        return short_totals(terms, top + room - 61);
+    }
+    let mut all = Totals { e: top + room - 125, ..Totals::default() };
     for term in terms.iter().filter(|term| !term.is_zero()) {
         let by = term.e - all.e;
         all.n += 1;
-        if term.r == 0 && term.shared == 0 && (0..128).contains(&by) {
+        if term.is_point() && (0..128).contains(&by) {
             let m = term.m << by;
             all.m += m;
             *(if m < 0 { &mut all.negative } else { &mut all.positive }) += m.unsigned_abs();
@@ -147,8 +165,40 @@ fn totals(terms: &[Term], least: i32) -> Totals {
         all.r += r;
         all.positive += (m + reach.cast_signed()).max(0).unsigned_abs();
         all.negative += (reach.cast_signed() - m).max(0).unsigned_abs();
+        if !term.is_point() {
+            all.inexact += 1;
+            all.products += if term.kind == Kind::Product { m.unsigned_abs() + reach } else { 0 };
+        }
     }
     all
+}
+
+/// The same in 62 bits, which is enough for binary32 where some term is not known exactly anyway.
+fn short_totals(terms: &[Term], e: i32) -> Totals {
+    let (mut sum, mut radius, mut positive, mut negative, mut products) = (0_i64, 0_i64, 0_i64, 0_i64, 0_i64);
+    let (mut n, mut inexact) = (0, 0);
+    for term in terms.iter().filter(|term| !term.is_zero()) {
+        let by = term.e - e;
+        let (m, r, reach) = if by >= 0 {
+            ((term.m << by) as i64, (term.r << by) as i64, ((term.r + term.shared) << by) as i64)
+        } else {
+            let by = by.unsigned_abs().min(127);
+            // Rounding down moves the midpoint and each radius by less than one unit.
+            ((term.m >> by) as i64, (term.r >> by) as i64 + 2, ((term.r + term.shared) >> by) as i64 + 2)
+        };
+        sum += m;
+        radius += r;
+        positive += (m + reach).max(0);
+        negative += (reach - m).max(0);
+        n += 1;
+        if !term.is_point() {
+            inexact += 1;
+            products += if term.kind == Kind::Product { m.abs() + reach } else { 0 };
+        }
+    }
+    let [positive, negative, r, products] =
+        [positive, negative, radius, products].map(|x| u128::from(x.unsigned_abs()));
+    Totals { m: sum.into(), r, positive, negative, n, inexact, products, e }
 }
 
 /// The sum of terms in any order, each product fused with an addition or rounded by itself. Nothing where a partial sum
@@ -158,9 +208,9 @@ fn totals(terms: &[Term], least: i32) -> Totals {
 /// 2^k <= P < 2^(k+1). Call a term fine if it is not a multiple of s = max(2^(k-p+1), eta). Then a computed sum of n terms
 /// differs from the exact one by at most
 ///
-///   min(n - 1, 2 `fine`) 2^(k-p) + sum over inexact products of (2^(top-p) + eta / 2),
+///   min(n - 1, 2 `fine`) 2^(k-p) + sum over inexact products of (2^-p |term| + eta / 2);
 ///
-/// where 2^top <= |term| < 2^(top+1); a product with a power of two only loses eta / 2, and nothing if that is at least 1.
+/// a product with a power of two only loses eta / 2, and nothing if that is at least 1.
 ///
 /// *Proof.* An addition rounds by at most half a spacing at its result: 2^(k-p); there are n - 1. (A fused one may also
 /// lose eta / 2 where its product is not a multiple of eta; the second sum has that.) For the other bound, a sum of terms
@@ -172,12 +222,12 @@ fn totals(terms: &[Term], least: i32) -> Totals {
 ///
 /// P: the exact sum of any of the terms lies between minus the sum of all negative and the sum of all positive terms, and
 /// any order is within 2 n 2^-p (sum of absolute values) + 2 n eta of it if n <= 2^(p-1).
-pub fn sum(arithmetic: Arithmetic, terms: &[Term]) -> Option<Sum> {
+pub fn sum(arithmetic: Arithmetic, terms: impl Iterator<Item = Term>) -> Option<Sum> {
     let Arithmetic::Float { format, .. } = arithmetic else {
-        let all = totals(terms, -i32::MAX / 4);
-        return Some(Sum { exact: Ball::pack(all.m, all.r, all.e), rounding: Ball::ZERO });
+        return Some(Sum { exact: real_sum(terms), rounding: Ball::ZERO });
     };
-    let all = totals(terms, format.least());
+    let terms: Vec<Term> = terms.collect();
+    let all = totals(&terms, Some(format));
     let exact = Ball::pack(all.m, all.r, all.e);
     let (n, p) = (all.n, format.bits());
     if n == 0 {
@@ -195,16 +245,19 @@ pub fn sum(arithmetic: Arithmetic, terms: &[Term]) -> Option<Sum> {
         return None;
     }
     let grid = (k - p + 1).max(format.least());
-    let (mut fine, mut error) = (0, 0);
-    for term in terms.iter().filter(|term| !term.is_zero() && !term.on_grid(grid)) {
-        fine += 1;
-        if !term.is_exact(format) {
-            let product = if term.kind == Kind::Product { units(term.top - 1 - p - all.e) } else { 0 };
-            error += product + units(format.least() - 1 - all.e);
+    let (mut fine, mut lossy, mut products) = (all.inexact, all.inexact, all.products);
+    if all.inexact < n {
+        for term in terms.iter().filter(|term| term.is_point() && !term.is_zero() && !term.on_grid(grid)) {
+            fine += 1;
+            if term.kind != Kind::Addend && !term.fits(format) {
+                lossy += 1;
+                products += shift(0, term.m.unsigned_abs(), term.e - all.e).1;
+            }
         }
     }
-    error += (n - 1).min(2 * fine) as u128 * units(k - p - all.e);
-    Some(Sum { exact, rounding: Ball::pack(0, error, all.e) })
+    let additions = (n - 1).min(2 * fine) as u128 * units(k - p - all.e);
+    let products = (products >> p) + u128::from(lossy > 0) + lossy as u128 * units(format.least() - 1 - all.e);
+    Some(Sum { exact, rounding: Ball::pack(0, additions + products, all.e) })
 }
 
 /// 2^e, or 1 where that is less.
@@ -213,7 +266,7 @@ fn units(e: i32) -> u128 {
 }
 
 /// The sum in real arithmetic.
-pub fn real_sum(terms: &[Term]) -> Ball {
-    let all = totals(terms, -i32::MAX / 4);
+pub fn real_sum(terms: impl Iterator<Item = Term>) -> Ball {
+    let all = totals(&terms.collect::<Vec<_>>(), None);
     Ball::pack(all.m, all.r, all.e)
 }

@@ -1,0 +1,419 @@
+//! The functions of distance claims (docs/format.md, "Expressions"): reading them, and enclosing them over boxes.
+//!
+//! ```text
+//! expression = term { ("+" | "-") term }
+//! term       = signed { ("*" | "/") signed }
+//! signed     = ("-" | "+") signed | power
+//! power      = atom [ "^" signed ]
+//! atom       = number | name | name "(" expression { "," expression } ")" | "(" expression ")"
+//! ```
+
+use std::cmp::Ordering;
+
+use super::big::Big;
+use super::real::{Rational, Real, Scaled};
+
+/// The longest text that is read, in bytes.
+const LONGEST: usize = 1 << 16;
+/// Parentheses, signs and powers inside each other, at most.
+const DEEPEST: usize = 200;
+/// What reading the numbers of a text may cost (see [`Rational::parse`]).
+const READING: u64 = 1 << 26;
+/// Bits of the enclosures.
+pub(super) const BITS: usize = 60;
+/// Bits of elementary functions: their sums then stay below 63.
+const ROUGH: usize = 36;
+/// Functions of one number.
+const UNARY: [&str; 10] = ["sin", "cos", "tan", "exp", "log", "sqrt", "abs", "tanh", "sign", "step"];
+/// What runs over all tokens.
+const OVER: [&str; 5] = ["sum", "mean", "min", "max", "var"];
+
+/// A step of a stack machine.
+#[derive(Debug, Clone)]
+enum Op {
+    Number(Real),
+    /// A coordinate of the running token, or of the output token.
+    Entry(bool, usize),
+    /// The place, from 1, of the running token, or of the output token.
+    Place(bool),
+    /// 1 where the running token is the output token, else 0.
+    Itself,
+    /// The value of an aggregate.
+    Slot(usize),
+    /// One of [`UNARY`], or "-".
+    Unary(&'static str),
+    /// One of + - * / ^ min max.
+    Binary(&'static str),
+}
+
+/// One coordinate of a function, for any number of tokens.
+#[derive(Debug, Clone)]
+pub struct Expression {
+    dim: usize,
+    /// One of [`OVER`] and the value of a token; inner ones before those that use them.
+    aggregates: Vec<(&'static str, Vec<Op>)>,
+    output: Vec<Op>,
+}
+
+struct Parser<'a> {
+    rest: &'a str,
+    dim: usize,
+    depth: usize,
+    budget: u64,
+    ops: Vec<Op>,
+    aggregates: Vec<(&'static str, Vec<Op>)>,
+}
+
+impl Expression {
+    /// Reads one expression for each of `dim` coordinates, separated by semicolons; nothing where the text is none.
+    pub fn parse(text: &str, dim: usize) -> Option<Vec<Self>> {
+        let mut all = Vec::new();
+        for rest in text.split(';').filter(|_| text.len() <= LONGEST) {
+            let mut parser = Parser { rest, dim, depth: 0, budget: READING, ops: vec![], aggregates: vec![] };
+            parser.chain(true)?;
+            let ended = parser.rest.trim_start().is_empty();
+            let Parser { aggregates, ops, .. } = Some(parser).filter(|_| ended)?;
+            all.push(Self { dim, aggregates, output: ops });
+        }
+        Some(all).filter(|all| all.len() == dim)
+    }
+
+    /// Whether permuting the tokens permutes the outputs: nothing in it tells the place of a token.
+    pub fn is_equivariant(&self) -> bool {
+        let mut bodies = self.aggregates.iter().map(|(_, body)| body).chain([&self.output]);
+        !bodies.any(|body| body.iter().any(|op| matches!(op, Op::Place(_))))
+    }
+}
+
+impl Parser<'_> {
+    fn take(&mut self, sign: &str) -> bool {
+        self.rest = self.rest.trim_start();
+        let left = self.rest.strip_prefix(sign);
+        self.rest = left.unwrap_or(self.rest);
+        left.is_some()
+    }
+
+    /// A sum of terms, or a product.
+    fn chain(&mut self, sum: bool) -> Option<()> {
+        let signs = if sum { ["+", "-"] } else { ["*", "/"] };
+        let part = |parser: &mut Self| if sum { parser.chain(false) } else { parser.signed() };
+        part(self)?;
+        while let Some(sign) = signs.into_iter().find(|sign| self.take(sign)) {
+            part(self)?;
+            self.ops.push(Op::Binary(sign));
+        }
+        Some(())
+    }
+
+    fn signed(&mut self) -> Option<()> {
+        self.depth = Some(self.depth + 1).filter(|depth| *depth <= DEEPEST)?;
+        if self.take("-") {
+            self.signed()?;
+            self.ops.push(Op::Unary("-"));
+        } else if self.take("+") {
+            self.signed()?;
+        } else {
+            self.atom()?;
+            if self.take("^") {
+                self.signed()?;
+                self.ops.push(Op::Binary("^"));
+            }
+        }
+        self.depth -= 1;
+        Some(())
+    }
+
+    fn atom(&mut self) -> Option<()> {
+        if self.take("(") {
+            self.chain(true)?;
+            return self.take(")").then_some(());
+        }
+        let split = |text: &str, member: fn(char) -> bool| text.find(|c| !member(c)).unwrap_or(text.len());
+        if self.rest.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+            let mut end = split(self.rest, |c| c.is_ascii_digit() || c == '.');
+            if let Some(exponent) = self.rest[end..].strip_prefix(['e', 'E']) {
+                let sign = usize::from(exponent.starts_with(['+', '-']));
+                let digits = split(&exponent[sign..], |c| c.is_ascii_digit());
+                end += if digits > 0 { 1 + sign + digits } else { 0 };
+            }
+            let (number, rest) = self.rest.split_at(end);
+            self.rest = rest;
+            let number = Rational::parse(number, &mut self.budget)?.enclosure(BITS);
+            self.ops.push(Op::Number(number));
+            return Some(());
+        }
+        let (name, rest) = self.rest.split_at(split(self.rest, |c| c.is_alphanumeric() || c == '_'));
+        self.rest = rest;
+        self.name(name)
+    }
+
+    fn name(&mut self, name: &str) -> Option<()> {
+        let numbered = |prefix: &str| {
+            let digits = name.strip_prefix(prefix)?;
+            let plain = !digits.starts_with('0') && digits.bytes().all(|b| b.is_ascii_digit());
+            digits.parse().ok().filter(|k| plain && (1..=self.dim).contains(k)).map(|k: usize| k - 1)
+        };
+        let op = match (name, numbered("x"), numbered("own")) {
+            ("pi", ..) => Op::Number(Real::pi()),
+            ("place", ..) => Op::Place(false),
+            ("ownplace", ..) => Op::Place(true),
+            ("self", ..) => Op::Itself,
+            (_, Some(k), _) => Op::Entry(false, k),
+            (_, _, Some(k)) => Op::Entry(true, k),
+            _ => return self.call(name),
+        };
+        self.ops.push(op);
+        Some(())
+    }
+
+    /// min and max of several arguments are plain; of one, and other aggregates, they run over all tokens.
+    fn call(&mut self, name: &str) -> Option<()> {
+        let name = UNARY.into_iter().chain(OVER).find(|known| *known == name)?;
+        let (start, mut count) = (self.ops.len(), 1);
+        self.take("(").then(|| self.chain(true))??;
+        while self.take(",") {
+            self.chain(true)?;
+            count += 1;
+        }
+        let end = self.take(")");
+        match (name, count) {
+            _ if !end => return None,
+            (_, 1) if UNARY.contains(&name) => self.ops.push(Op::Unary(name)),
+            (_, 1) => {
+                let body = self.ops.split_off(start);
+                self.ops.push(Op::Slot(self.aggregates.len()));
+                self.aggregates.push((name, body));
+            }
+            ("min" | "max", _) => self.ops.extend((1..count).map(|_| Op::Binary(name))),
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+/// What an expression is over a box of sequences. Slopes s_i are intervals with f(x) in f(c) + the sum of s_i (x_i - c_i) for all
+/// x of the box, c its center.
+#[derive(Debug, Clone)]
+pub struct View {
+    /// Contains every value in the box.
+    pub range: Real,
+    /// Contains the value at the center.
+    pub center: Real,
+    /// One per entry of the sequence.
+    pub slopes: Vec<Real>,
+}
+
+/// A box of sequences, and the output token.
+pub(super) struct Boxed<'a> {
+    /// One per entry of the sequence, bounded.
+    pub sides: &'a [Real],
+    /// The centers, exactly.
+    pub centers: Vec<Real>,
+    pub own: usize,
+}
+
+impl<'a> Boxed<'a> {
+    pub fn new(sides: &'a [Real], own: usize) -> Self {
+        let center = |side: &Real| side.ends().map_or(Real::ZERO, |(lo, hi)| Real::point(lo.plus(hi).scaled(-1)));
+        Self { sides, centers: sides.iter().map(center).collect(), own }
+    }
+
+    fn constant(&self, x: &Real) -> View {
+        View { range: x.clone(), center: x.clone(), slopes: vec![Real::ZERO; self.sides.len()] }
+    }
+
+    /// With the range also bounded by the slopes; nothing where it has no bounds: something is undefined there, or too large.
+    fn settled(&self, mut view: View) -> Option<View> {
+        let mut linear = view.center.clone();
+        for ((slope, side), center) in view.slopes.iter().zip(self.sides).zip(&self.centers) {
+            if *slope != Real::ZERO {
+                linear = linear.plus(&slope.times(&side.minus(center, BITS), BITS), BITS);
+            }
+        }
+        view.range.ends()?;
+        view.range = view.range.meet(&linear);
+        view.center = view.center.meet(&view.range);
+        Some(view)
+    }
+}
+
+impl Expression {
+    /// What it is over a box; nothing where it may be undefined.
+    pub(super) fn over(&self, all: &Boxed) -> Option<View> {
+        let mut slots = Vec::new();
+        let tokens = all.sides.len() / self.dim;
+        for (over, body) in &self.aggregates {
+            let values =
+                (0..tokens).map(|running| self.steps(body, all, running, &slots)).collect::<Option<Vec<_>>>()?;
+            slots.push(join(over, values, all)?);
+        }
+        self.steps(&self.output, all, all.own, &slots)
+    }
+
+    fn steps(&self, ops: &[Op], all: &Boxed, running: usize, slots: &[View]) -> Option<View> {
+        let mut stack: Vec<View> = Vec::new();
+        let token = |own: bool| if own { all.own } else { running };
+        for op in ops {
+            let next = match op {
+                Op::Number(x) => all.constant(x),
+                Op::Entry(own, k) => {
+                    let i = token(*own) * self.dim + k;
+                    let mut view = all.constant(&all.sides[i]);
+                    (view.center, view.slopes[i]) = (all.centers[i].clone(), Real::whole(1));
+                    view
+                }
+                Op::Place(own) => all.constant(&Real::whole(token(*own) as i64 + 1)),
+                Op::Itself => all.constant(&Real::whole(i64::from(running == all.own))),
+                Op::Slot(slot) => slots[*slot].clone(),
+                Op::Unary(name) => unary(name, &stack.pop()?, all)?,
+                Op::Binary(name) => {
+                    let right = stack.pop()?;
+                    binary(name, &stack.pop()?, &right, all)?
+                }
+            };
+            stack.push(next);
+        }
+        stack.pop()
+    }
+}
+
+/// What the values of all tokens come to. The variance is the sum over all pairs of (x_i - x_j)^2 / n^2.
+fn join(over: &str, values: Vec<View>, all: &Boxed) -> Option<View> {
+    let tokens = values.len() as i64;
+    let (name, share) = match over {
+        "mean" => ("+", tokens),
+        "var" => ("+", tokens * tokens),
+        "sum" => ("+", 1),
+        other => (other, 1),
+    };
+    let mut terms = Vec::new();
+    for (i, value) in values.iter().enumerate() {
+        for other in values[..i].iter().filter(|_| over == "var") {
+            terms.push(binary("^", &binary("-", value, other, all)?, &all.constant(&Real::whole(2)), all)?);
+        }
+    }
+    let mut terms = if over == "var" { terms } else { values }.into_iter();
+    let mut sum = terms.next().unwrap_or_else(|| all.constant(&Real::ZERO));
+    for term in terms {
+        sum = binary(name, &sum, &term, all)?;
+    }
+    if share == 1 { Some(sum) } else { binary("/", &sum, &all.constant(&Real::whole(share)), all) }
+}
+
+fn unary(name: &str, of: &View, all: &Boxed) -> Option<View> {
+    let (u, c) = (&of.range, &of.center);
+    let range = value(name, u)?;
+    let (one, [sin, cos]) =
+        (Real::whole(1), if matches!(name, "sin" | "cos") { u.waves(ROUGH) } else { [Real::ZERO, Real::ZERO] });
+    // phi(x) - phi(c) is x - c times a value of phi' between them; sqrt(x) - sqrt(c) is (x - c) / (sqrt(x) + sqrt(c)).
+    let slope = match name {
+        "-" => Real::whole(-1),
+        "sin" => cos,
+        "cos" => sin.negated(),
+        "tan" => one.plus(&range.power(2, BITS), BITS),
+        "exp" => range.clone(),
+        "log" => one.over(u, BITS),
+        "sqrt" => one.over(&range.plus(&c.sqrt(), BITS), BITS),
+        "abs" => rectified(u, c).times(&Real::whole(2), BITS).minus(&one, BITS),
+        "tanh" => one.minus(&range.power(2, BITS), BITS),
+        _ if range.only().is_some() => Real::ZERO,
+        _ => Real::UNBOUNDED,
+    };
+    let slopes = of.slopes.iter().map(|s| s.times(&slope, BITS)).collect();
+    all.settled(View { center: value(name, c)?, range, slopes })
+}
+
+/// A function of one number; nothing where it may be undefined.
+fn value(name: &str, u: &Real) -> Option<Real> {
+    let (lo, hi) = u.ends()?;
+    let each = |f: fn(Ordering) -> i64| Real::whole(f(lo.sign())).hull(&Real::whole(f(hi.sign())));
+    let [sin, cos] = if matches!(name, "sin" | "cos" | "tan") { u.waves(ROUGH) } else { [Real::ZERO, Real::ZERO] };
+    let found = match name {
+        "-" => u.negated(),
+        "sin" => sin,
+        "cos" => cos,
+        "tan" => sin.over(&cos, BITS),
+        "exp" => u.exp(ROUGH),
+        "log" => u.log(ROUGH),
+        "sqrt" if lo.sign() != Ordering::Less => u.sqrt(),
+        "abs" => u.abs(),
+        "tanh" => u.tanh(ROUGH),
+        "sign" => each(|sign| sign as i64),
+        "step" => each(|sign| i64::from(sign != Ordering::Less)),
+        _ => return None,
+    };
+    Some(found).filter(|found| found.ends().is_some())
+}
+
+/// Slopes of max(t, 0) over `t` from `c`: it is convex, so they lie between those toward the ends.
+fn rectified(t: &Real, c: &Real) -> Real {
+    let (one, Some((lo, hi)), Some((from, to))) = (Real::whole(1), t.ends(), c.ends()) else { return Real::UNBOUNDED };
+    let point = |x: &Scaled| Real::point(x.clone());
+    if lo.sign() != Ordering::Less {
+        one
+    } else if hi.sign() != Ordering::Greater {
+        Real::ZERO
+    } else if from.sign() == Ordering::Greater {
+        // c / (c - lo) and more.
+        point(from).over(&point(from).minus(&point(lo), BITS), BITS).hull(&one).meet(&Real::ZERO.hull(&one))
+    } else if to.sign() == Ordering::Less {
+        point(hi).over(&point(hi).minus(&point(to), BITS), BITS).hull(&Real::ZERO).meet(&Real::ZERO.hull(&one))
+    } else {
+        Real::ZERO.hull(&one)
+    }
+}
+
+/// The whole number that an exponent is, up to 10^9.
+pub(super) fn whole(x: &Real) -> Option<i64> {
+    let (m, e) = x.only()?.parts();
+    let Big::Small(m) = m else { return None };
+    let k = if e >= 0 {
+        m.checked_mul(1_i64.checked_shl(e as u32).filter(|_| e < 40)?)?
+    } else {
+        m.checked_shr(e.unsigned_abs() as u32)?
+    };
+    (Real::whole(k) == *x && k.abs() <= 1_000_000_000).then_some(k)
+}
+
+fn binary(name: &str, left: &View, right: &View, all: &Boxed) -> Option<View> {
+    let (u, v, a, b) = (&left.range, &right.range, &left.center, &right.center);
+    let (one, half) = (Real::whole(1), Real::point(Scaled::new(Big::ONE, -1)));
+    let exponent = whole(v);
+    let of = |u: &Real, v: &Real| match (name, exponent) {
+        ("+", _) => u.plus(v, BITS),
+        ("-", _) => u.minus(v, BITS),
+        ("*", _) => u.times(v, BITS),
+        ("/", _) => u.over(v, BITS),
+        ("^", Some(k)) => u.power(k, BITS),
+        ("^", None) => u.pow(v, ROUGH),
+        ("max", _) => u.max(v),
+        _ => u.negated().max(&v.negated()).negated(),
+    };
+    let (of_u, of_v) = match (name, exponent) {
+        ("+", _) => (one.clone(), one),
+        ("-", _) => (one.clone(), one.negated()),
+        // x y - a b = b (x - a) + x (y - b) = y (x - a) + a (y - b), and so is every mean of the two.
+        ("*", _) => (v.plus(b, BITS).times(&half, BITS), u.plus(a, BITS).times(&half, BITS)),
+        // x / y - a / b = ((x - a) - (a / b) (y - b)) / y.
+        ("/", _) => (one.over(v, BITS), a.over(b, BITS).negated().over(v, BITS)),
+        ("^", Some(0)) => (Real::ZERO, Real::ZERO),
+        ("^", Some(2)) => (u.plus(a, BITS), Real::ZERO),
+        ("^", Some(k)) => (u.power(k - 1, BITS).times(&Real::whole(k), BITS), Real::ZERO),
+        // x^y - a^b = (x^y - a^y) + (a^y - a^b).
+        ("^", None) => (v.times(&u.pow(&v.minus(&one, BITS), ROUGH), BITS), a.pow(v, ROUGH).times(&a.log(ROUGH), BITS)),
+        _ => {
+            // The larger is y + max(x - y, 0), the smaller x - max(x - y, 0).
+            let first = rectified(&u.minus(v, BITS), &a.minus(b, BITS));
+            let second = one.minus(&first, BITS);
+            if name == "max" { (first, second) } else { (second, first) }
+        }
+    };
+    let slopes = left.slopes.iter().zip(&right.slopes);
+    let slopes = slopes.map(|(s, t)| s.times(&of_u, BITS).plus(&t.times(&of_v, BITS), BITS)).collect();
+    let (range, center) = (of(u, v), of(a, b));
+    center.ends()?;
+    all.settled(View { range, center, slopes })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,169 @@
+//! Elementary functions of intervals.
+
+use std::cmp::Ordering::{Equal, Greater, Less};
+
+use super::big::Big;
+use super::real::{Real, Scaled, Way};
+
+/// The terms of a series from one below 2^size on, each at most half of the one before: they come to less than 2^(size + 1).
+fn rest(size: i64) -> Real {
+    let rest = Scaled::new(Big::ONE, size + 1);
+    Real::new(rest.negated(), rest)
+}
+
+/// |x| < 2^size.
+fn size(x: &Real) -> i64 {
+    x.ends().map_or(0, |(lo, hi)| lo.top().max(hi.top())).max(-(1 << 40))
+}
+
+/// e^x or e^(ix), |x| < 2^32: real and imaginary part. Lemma: with y = x / 2^k and |y| < 1/4, e^x = (e^y)^(2^k), and each term
+/// y^i / i! is below half of the one before.
+fn exponential(x: &Scaled, turn: bool, bits: usize) -> [Real; 2] {
+    let halvings = (x.top() + 2 + bits.isqrt() as i64 / 2).max(0);
+    let work = bits + (if turn { 2 } else { 1 }) * halvings as usize + 8;
+    let y = Real::point(x.scaled(-halvings));
+    let (mut sums, mut term) = ([Real::whole(1), Real::ZERO], Real::whole(1));
+    for i in 1.. {
+        term = term.times(&y, work).over(&Real::whole(i), work);
+        let size = size(&term);
+        if size < -(work as i64) {
+            let imaginary = if turn { rest(size) } else { Real::ZERO };
+            sums = [sums[0].plus(&rest(size), work), sums[1].plus(&imaginary, work)];
+            break;
+        }
+        let (part, minus) = if turn { (i as usize % 2, i % 4 >= 2) } else { (0, false) };
+        sums[part] = sums[part].plus(&if minus { term.negated() } else { term.clone() }, work);
+    }
+    for _ in 0..halvings {
+        let [re, im] = &sums;
+        let both = re.times(im, work);
+        sums = [re.times(re, work).minus(&im.times(im, work), work), both.plus(&both, work)];
+    }
+    sums
+}
+
+/// log((1 + z) / (1 - z)) for |z| <= 1/2. Lemma: it is twice the sum of z^(2 k + 1) / (2 k + 1).
+fn log_of_quotient(z: &Real, bits: usize) -> Real {
+    let (mut sum, mut power, square) = (Real::ZERO, z.plus(z, bits), z.times(z, bits));
+    for k in 0.. {
+        let term = power.over(&Real::whole(2 * k + 1), bits);
+        if size(&term) < -(bits as i64) {
+            return sum.plus(&rest(size(&term)), bits);
+        }
+        sum = sum.plus(&term, bits);
+        power = power.times(&square, bits);
+    }
+    Real::UNBOUNDED
+}
+
+/// log 2, z = 1/3.
+fn log_2(bits: usize) -> Real {
+    log_of_quotient(&Real::whole(1).over(&Real::whole(3), bits), bits)
+}
+
+/// log x for x > 0: x = m 2^k with 1/2 <= m < 1, so that z = (m - 1) / (m + 1) lies in [-1/3, 0].
+fn log(x: &Scaled, bits: usize) -> Real {
+    let (m, one, work) = (Real::point(x.scaled(-x.top())), Real::whole(1), bits + 48);
+    let z = m.minus(&one, work).over(&m.plus(&one, work), work);
+    log_of_quotient(&z, work).plus(&log_2(work).times(&Real::whole(x.top()), work), work)
+}
+
+impl Real {
+    /// An increasing function, from its enclosures at the ends.
+    fn increasing(&self, f: impl Fn(&Scaled) -> Self) -> Self {
+        let Some((lo, hi)) = self.ends() else { return Self::UNBOUNDED };
+        let below = f(lo);
+        let above = if lo == hi { below.clone() } else { f(hi) };
+        match (below.ends(), above.ends()) {
+            (Some((lo, _)), Some((_, hi))) => Self::new(lo.clone(), hi.clone()),
+            _ => Self::UNBOUNDED,
+        }
+    }
+
+    /// e^x. Lemma: for x <= -2^32, 0 < e^x < 2^x <= 2^-(2^32).
+    #[must_use]
+    pub fn exp(&self, bits: usize) -> Self {
+        self.increasing(|x| match (x.top() > 32, x.sign()) {
+            (true, Less) => Self::new(Scaled::ZERO, Scaled::new(Big::ONE, -(1 << 32))),
+            (true, _) => Self::UNBOUNDED,
+            (false, _) => exponential(x, false, bits)[0].relu(),
+        })
+    }
+
+    /// 2^x.
+    #[must_use]
+    pub fn exp2(&self, bits: usize) -> Self {
+        // The product with log 2 has an error of its size times 2^-work.
+        let work = bits + size(self).clamp(0, 64) as usize + 8;
+        self.times(&log_2(work), work).exp(bits)
+    }
+
+    /// The natural logarithm; unbounded where a member may have none.
+    #[must_use]
+    pub fn log(&self, bits: usize) -> Self {
+        self.increasing(|x| if x.sign() == Greater { log(x, bits) } else { Self::UNBOUNDED })
+    }
+
+    /// The square root of max(x, 0), to 62 bits.
+    #[must_use]
+    pub fn sqrt(&self) -> Self {
+        self.increasing(|x| Self::new(x.root(Way::Down), x.root(Way::Up)))
+    }
+
+    /// The hyperbolic tangent: 1 - 2 / (e^(2 x) + 1).
+    #[must_use]
+    pub fn tanh(&self, bits: usize) -> Self {
+        let (one, twice) = (Self::whole(1), self.plus(self, bits));
+        let share = Self::whole(2).over(&twice.exp(bits).plus(&one, bits), bits);
+        one.minus(&share, bits).meet(&Self::whole(-1).hull(&one))
+    }
+
+    /// Sine and cosine. Lemma: both change by no more than their argument does, and lie in [-1, 1].
+    #[must_use]
+    pub fn waves(&self, bits: usize) -> [Self; 2] {
+        let all = Self::whole(-1).hull(&Self::whole(1));
+        let Some((middle, radius)) = self.middle(bits).filter(|(x, _)| x.top() <= 20) else {
+            return [all.clone(), all];
+        };
+        let [cos, sin] = exponential(&middle, true, bits);
+        let within = Self::new(radius.negated(), radius);
+        [sin, cos].map(|wave| wave.plus(&within, bits).meet(&all))
+    }
+
+    /// x^k, from the ends: of |x| for an even k. Unbounded for a negative k where x may be 0.
+    #[must_use]
+    pub fn power(&self, k: i64, bits: usize) -> Self {
+        if k < 0 {
+            return Self::whole(1).over(&self.power(k.saturating_neg(), bits), bits);
+        }
+        let base = if k % 2 == 0 { self.abs() } else { self.clone() };
+        base.increasing(|x| {
+            let (mut power, mut square, mut left) = (Self::whole(1), Self::point(x.clone()), k);
+            while left > 0 {
+                power = if left % 2 == 1 { power.times(&square, bits) } else { power };
+                left /= 2;
+                square = if left > 0 { square.times(&square, bits) } else { square };
+            }
+            power
+        })
+    }
+
+    /// x^y for x >= 0, unbounded where x may be below 0, or 0 with y below 0. Lemma: x^y = e^(y log x); for 0 <= x <= b and
+    /// y >= 0, 0 <= x^y <= max(1, b^y), and below b^y where y is above 0.
+    #[must_use]
+    pub fn pow(&self, y: &Self, bits: usize) -> Self {
+        let (Some((lo, hi)), Some((least, _))) = (self.ends(), y.ends()) else { return Self::UNBOUNDED };
+        let of = |x: &Self| y.times(&x.log(bits), bits).exp(bits);
+        match (lo.sign(), least.sign()) {
+            (Greater, _) => of(self),
+            (Equal, Greater) if hi.sign() == Equal => Self::ZERO,
+            (Equal, Greater) => of(&Self::point(hi.clone())).hull(&Self::ZERO),
+            (Equal, Equal) if hi.sign() == Equal => Self::ZERO.hull(&Self::whole(1)),
+            (Equal, Equal) => of(&Self::point(hi.clone())).hull(&Self::ZERO).hull(&Self::whole(1)),
+            _ => Self::UNBOUNDED,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
