@@ -5,6 +5,8 @@
     model.predict(["EU", "rejects", "German", "call"])
 """
 import json
+import math
+import struct
 from pathlib import Path
 
 import torch
@@ -58,7 +60,8 @@ class Transformer(nn.Module):
         self.pre_feed_forward = None if pre is None else FeedForward(d, pre["hidden"])
         self.layers = nn.ModuleList()
         for c in config["layers"]:
-            attention = {"attention": Attention(d, **c["attention"])} if c["attention"] is not None else {}
+            a = c["attention"]
+            attention = {} if a is None else {"attention": Attention(d, a["kind"], a["heads"], a["head_size"], a["mask"])}
             feed_forward = {"feed_forward": FeedForward(d, c["hidden"])} if c["hidden"] > 0 else {}
             self.layers.append(nn.ModuleDict(attention | feed_forward))
         self.head = None if labels is None else nn.Linear(d, len(labels))
@@ -100,20 +103,195 @@ class Transformer(nn.Module):
 
 
 def load(directory):
-    """The model of a directory, in its own dtype; a missing, surplus or misshapen tensor is an error that names it."""
-    config = json.loads(Path(directory, "config.json").read_bytes())
-    if config["format"] != "monolayer/1" or config["dtype"].upper() not in DTYPES:
-        raise ValueError(f"{directory}: format {config['format']!r} with dtype {config['dtype']!r} is not read here")
-    words = Path(directory, "vocabulary.json")
-    model = Transformer(config, json.loads(words.read_bytes()) if words.exists() else None)
-    model.to(DTYPES[config["dtype"].upper()]).load_state_dict(read_safetensors(Path(directory, "model.safetensors")))
+    """The model of a directory, in its own dtype; what readers must refuse (docs/format.md) is an error that says why."""
+    config, vocabulary, tensors = read_files(directory)
+    model = Transformer(config, vocabulary).to(DTYPES[config["dtype"].upper()])
+    number = lambda dtype, shape, raw: torch.frombuffer(bytearray(raw), dtype=DTYPES[dtype]).reshape(shape)
+    model.load_state_dict({name: number(*tensor) for name, tensor in tensors.items()})
     return model.eval()
 
 
-def read_safetensors(path):
-    """8 bytes of header length, a JSON header, then the numbers."""
-    raw = bytearray(path.read_bytes())
-    start = 8 + int.from_bytes(raw[:8], "little")
-    data = raw[start:]
-    tensor = lambda e: torch.frombuffer(data[slice(*e["data_offsets"])], dtype=DTYPES[e["dtype"]]).reshape(e["shape"])
-    return {name: tensor(e) for name, e in json.loads(raw[8:start]).items() if name != "__metadata__"}
+# ---- files: a copy of tools/strict_files.py --------------------------------------------------------------------------
+
+
+WIDTHS = {"F32": 4, "F64": 8, "U8": 1, "I8": 1, "I16": 2, "U16": 2, "I32": 4, "U32": 4, "I64": 8, "U64": 8}
+
+
+def refuse(what):
+    raise ValueError(what)
+
+
+def read_json(path, raw=None):
+    """JSON that two readers cannot read two ways: no byte order mark, no field twice, no half of a surrogate pair."""
+    def fields(pairs):
+        return dict(pairs) if len({name for name, _ in pairs}) == len(pairs) else refuse("a field is named twice")
+
+    def check(value, depth=0):
+        if isinstance(value, str):
+            value.encode()  # fails for half of a surrogate pair
+        elif isinstance(value, (dict, list)):
+            if depth == 64:
+                refuse("more than 64 brackets open")
+            for inner in [*value, *value.values()] if isinstance(value, dict) else value:
+                check(inner, depth + 1)
+        return value
+
+    try:
+        text = (Path(path).read_bytes() if raw is None else raw).decode()
+        if text.startswith("\ufeff"):
+            refuse("a byte order mark")
+        whole = lambda digits: int(digits) if len(digits) < 25 and digits != "-0" else float(digits)
+        return check(json.loads(text, object_pairs_hook=fields, parse_constant=refuse, parse_int=whole))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def is_size(value, least=1):
+    return type(value) is int and value >= least  # a bool is no size
+
+
+def read_header(path, raw):
+    """The tensors of a safetensors file, checked: {name: (dtype, shape, bytes)}."""
+    length = int.from_bytes(raw[:8], "little")
+    header = bytes(raw[8 : 8 + length])
+    if len(raw) < 8 or len(header) < length or not header.startswith(b"{"):
+        refuse(f"{path}: not a safetensors file")
+    entries, data = read_json(path, header), raw[8 + length :]
+    metadata = entries.pop("__metadata__", {})
+    if not isinstance(metadata, dict) or not all(isinstance(text, str) for text in metadata.values()):
+        refuse(f"{path}: __metadata__ is no object of strings")
+    for name, entry in entries.items():
+        if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
+            refuse(f"{path}: tensor {name} has other fields than dtype, shape and data_offsets")
+        shape, span = entry["shape"], entry["data_offsets"]
+        if entry["dtype"] not in WIDTHS or not isinstance(shape, list) or not all(map(is_size, shape)):
+            refuse(f"{path}: tensor {name} has a dtype or a shape that is not read")
+        if not isinstance(span, list) or len(span) != 2 or not all(is_size(end, 0) for end in span):
+            refuse(f"{path}: tensor {name} has offsets that are no sizes")
+    found, end = {}, 0
+    for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
+        (start, stop), size = entry["data_offsets"], math.prod(entry["shape"]) * WIDTHS[entry["dtype"]]
+        if start != end or stop != start + size or stop > len(data):
+            refuse(f"{path}: tensor {name} does not stand where the one before it ends, or has another size")
+        found[name], end = (entry["dtype"], entry["shape"], data[start:stop]), stop
+    return found if end == len(data) else refuse(f"{path}: bytes after the last tensor")
+
+
+def read_config(path):
+    """config.json, checked; what may be left out is null. What is not run here is refused by name."""
+    config = read_json(path)
+    fail = lambda what: refuse(f"{path}: {what}")
+    version = config.get("format") if isinstance(config, dict) else None
+    if version not in ("monolayer/1", "monolayer/2") or config.get("dtype") not in ("f32", "f64"):
+        fail(f"format {version!r} with dtype {version and config.get('dtype')!r} is not read here")
+    for field in ("start", "outputs"):
+        if config.get(field) is not None or (field in config and version == "monolayer/1"):
+            fail(f"the field {field!r} is not read here")
+    for field in ("max_length", "labels", "pre_feed_forward"):
+        config.setdefault(field, None)
+    labels, pre, layers = config["labels"], config["pre_feed_forward"], config.get("layers")
+    if not is_size(config.get("d")) or not (config["max_length"] is None or is_size(config["max_length"])):
+        fail("d and max_length must be whole numbers from 1")
+    if pre is not None and not (isinstance(pre, dict) and is_size(pre.get("hidden"))):
+        fail("pre_feed_forward needs hidden units")
+    if labels is not None and not (isinstance(labels, list) and labels and all(isinstance(x, str) for x in labels)):
+        fail("labels must be a list of names")
+    if labels is not None and len(set(labels)) < len(labels):
+        fail("a label stands twice")
+    if not isinstance(layers, list) or not all(isinstance(layer, dict) for layer in layers):
+        fail("layers must be a list of objects")
+    for layer in layers:
+        attention = layer.setdefault("attention", None)
+        if not is_size(layer.get("hidden"), 0) or not (attention is None or isinstance(attention, dict)):
+            fail("a layer has an attention or null, and a whole number of hidden units")
+        if attention is not None:
+            kinds = [attention.get("kind") in ("softmax", "hardmax"), attention.get("mask") in ("none", "causal")]
+            if not all(kinds) or not is_size(attention.get("heads")) or not is_size(attention.get("head_size")):
+                fail("an attention whose kind, mask, heads or head_size is not read here")
+    return config
+
+
+def shapes_of(config, words):
+    """The shape of every tensor of a model."""
+    d, labels, shapes = config["d"], config["labels"], {}
+    blocks = [("pre_feed_forward", config["pre_feed_forward"])]
+    if words is not None:
+        shapes["embedding.weight"] = [words, d]
+    if config["max_length"] is not None:
+        shapes["positions.weight"] = [config["max_length"], d]
+    if labels is not None:
+        shapes.update({"head.weight": [len(labels), d], "head.bias": [len(labels)]})
+    for i, layer in enumerate(config["layers"]):
+        attention = layer["attention"]
+        if attention is not None:
+            heads, size = attention["heads"], attention["head_size"]
+            shapes.update({f"layers.{i}.attention.{name}": [heads, size, d] for name in ("w_q", "w_k", "w_v")})
+            shapes[f"layers.{i}.attention.w_o"] = [heads, d, size]
+        blocks.append((f"layers.{i}.feed_forward", layer))
+    for prefix, block in blocks:
+        q = 0 if block is None else block["hidden"]
+        if q > 0:
+            parts = {"w1": [q, d], "b1": [q], "w2": [d, q], "b2": [d]}
+            shapes.update({f"{prefix}.{name}": shape for name, shape in parts.items()})
+    return shapes
+
+
+def read_vocabulary(path, rows):
+    """Each word once, each row with one word."""
+    vocabulary = read_json(path)
+    ids = list(vocabulary.values()) if isinstance(vocabulary, dict) else []
+    if not all(is_size(row, 0) for row in ids) or sorted(ids) != list(range(rows)):
+        refuse(f"{path}: it must give each row of embedding.weight one word, from 0")
+    return vocabulary
+
+
+def read_files(directory):
+    """A model directory, checked: its config, its vocabulary or None, its tensors as {name: (dtype, shape, bytes)}.
+
+    Matrices stored by their nonzero entries (monolayer/2) are made dense: every tensor has the shape of shapes_of.
+    """
+    config = read_config(Path(directory, "config.json"))
+    path, words = Path(directory, "model.safetensors"), Path(directory, "vocabulary.json")
+    tensors = read_header(path, path.read_bytes())
+    embedding = tensors.get("embedding.weight")
+    if (embedding is not None) != words.exists():
+        refuse(f"{words}: there must be one exactly where there is a tensor embedding.weight")
+    rows = None if embedding is None else [*embedding[1], 0][0]
+    vocabulary = None if rows is None else read_vocabulary(words, rows)
+    shapes, dtype = shapes_of(config, rows), config["dtype"].upper()
+    for name in shapes if config["format"] == "monolayer/2" else ():
+        if name.endswith((".w1", ".w2")) and f"{name}.values" in tensors and name not in tensors:
+            parts = [tensors.pop(f"{name}.{part}", None) for part in ("values", "columns", "rows")]
+            tensors[name] = (parts[0][0], shapes[name], dense(path, name, shapes[name], parts))
+    for name in [*shapes, *tensors]:
+        if name not in tensors or name not in shapes or tensors[name][:2] != (dtype, shapes[name]):
+            refuse(f"{path}: tensor {name} is missing, is none of the model's, or has another shape or dtype")
+    for name, (_, _, raw) in tensors.items():
+        if not all(map(math.isfinite, struct.unpack(f"<{len(raw) // WIDTHS[dtype]}{CODES[dtype]}", raw))):
+            refuse(f"{path}: tensor {name} has a number that is not finite")
+    return config, vocabulary, tensors
+
+
+CODES = {"F32": "f", "F64": "d", "I32": "i"}
+
+
+def dense(path, name, shape, parts):
+    """The bytes of a matrix from those of its nonzero entries, their columns, and where each row begins among them."""
+    fail = lambda: refuse(f"{path}: matrix {name} is not stored by rows as docs/format.md says")
+    if None in parts or [part[0] for part in parts[1:]] != ["I32", "I32"] or any(len(part[1]) != 1 for part in parts):
+        fail()
+    columns, rows = (struct.unpack(f"<{len(raw) // 4}i", raw) for _, _, raw in parts[1:])
+    width, values = WIDTHS[parts[0][0]], parts[0][2]
+    if len(rows) != shape[0] + 1 or rows[0] != 0 or list(rows) != sorted(rows):
+        fail()
+    if not rows[-1] == len(columns) == parts[0][1][0] or math.prod(shape) * width > 2 << 30:
+        fail()
+    matrix = bytearray(math.prod(shape) * width)
+    for row, (start, stop) in enumerate(zip(rows, rows[1:])):
+        inside = list(columns[start:stop])
+        if inside != sorted(set(inside)) or not all(0 <= column < shape[1] for column in inside):
+            fail()
+        for i, column in zip(range(start, stop), inside):
+            at = (row * shape[1] + column) * width
+            matrix[at : at + width] = values[i * width : (i + 1) * width]
+    return bytes(matrix)

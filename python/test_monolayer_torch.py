@@ -127,8 +127,22 @@ class Small(TestCase):
             config = json.loads(Path(copy, "config.json").read_text(encoding="utf-8"))
             config["layers"][0]["hidden"] += 1
             Path(copy, "config.json").write_text(json.dumps(config), encoding="utf-8")
-            with self.assertRaisesRegex(RuntimeError, "layers.0.feed_forward.w1"):
+            with self.assertRaisesRegex(ValueError, "layers.0.feed_forward.w1"):
                 monolayer_torch.load(copy)
+
+
+class Grammar(TestCase):
+    def test_files_are_read_or_refused_as_expected(self):
+        folder = ROOT / "grammar"
+        expected = json.loads((folder / "expected.json").read_text(encoding="utf-8"))["models"]
+        for name, case in expected.items():
+            with self.subTest(name, why=case["why"]):
+                if "torch" in case.get("readers", []):
+                    monolayer_torch.load(folder / "models" / name)
+                else:
+                    with self.assertRaises((ValueError, FileNotFoundError)):
+                        monolayer_torch.load(folder / "models" / name)
+        self.assertGreater(len(expected), 100)
 
 
 if __name__ == "__main__":

@@ -9,14 +9,14 @@
 """
 
 import argparse
-import codecs
 import json
 import math
-import os
-import re
 import sys
 
 import numpy as np
+
+import strict_data
+import strict_files
 
 DTYPES = {"F32": np.float32, "F64": np.float64, "I64": np.int64, "I32": np.int32, "U32": np.uint32}
 
@@ -25,32 +25,27 @@ DTYPES = {"F32": np.float32, "F64": np.float64, "I64": np.int64, "I32": np.int32
 
 
 def read_safetensors(path):
-    """Tensors by name: 8 bytes of header length, a JSON header, then the numbers."""
+    """Tensors by name."""
     with open(path, "rb") as file:
-        raw = file.read()
-    start = 8 + int.from_bytes(raw[:8], "little")
-    tensors = {}
-    for name, entry in json.loads(raw[8:start]).items():
-        if name != "__metadata__":
-            begin, end = entry["data_offsets"]
-            dtype = np.dtype(DTYPES[entry["dtype"]]).newbyteorder("<")
-            tensors[name] = np.frombuffer(raw[start + begin : start + end], dtype).reshape(entry["shape"])
-    return tensors
+        found = strict_files.read_header(path, file.read())
+    return {name: numbers(path, *tensor) for name, tensor in found.items()}
+
+
+def numbers(path, dtype, shape, raw):
+    """A tensor of a file; all numbers are finite."""
+    if dtype not in DTYPES:
+        raise ValueError(f"{path}: tensors of dtype {dtype} are not read here")
+    array = np.frombuffer(raw, np.dtype(DTYPES[dtype]).newbyteorder("<")).reshape(shape)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{path}: a number that is not finite")
+    return array
 
 
 def read_model(directory, precision=None):
     """A model: its config, its tensors in the dtype it is evaluated in, and its vocabulary (None for vectors)."""
-    with open(os.path.join(directory, "config.json"), encoding="utf-8") as file:
-        config = json.load(file)
-    if config["format"] != "monolayer/1":
-        sys.exit(f"{directory}/config.json: format {config['format']!r} is not monolayer/1")
+    config, vocabulary, found = strict_files.read_files(directory)
     dtype = {"f32": np.float32, "f64": np.float64}[precision or config["dtype"]]
-    tensors = read_safetensors(os.path.join(directory, "model.safetensors"))
-    tensors = {name: np.array(tensor, dtype) for name, tensor in tensors.items()}
-    vocabulary = None
-    if "embedding.weight" in tensors:
-        with open(os.path.join(directory, "vocabulary.json"), encoding="utf-8") as file:
-            vocabulary = json.load(file)
+    tensors = {name: np.array(numbers(directory, *tensor), dtype) for name, tensor in found.items()}
     return {"config": config, "tensors": tensors, "vocabulary": vocabulary, "dtype": dtype}
 
 
@@ -58,47 +53,31 @@ def read_data(path):
     """A dataset as a list of (tokens, labels); labels is None where the file has none."""
     if path.endswith(".safetensors"):
         return read_arrays(path)
-    return read_json_lines(path) if path.endswith(".jsonl") else read_conll(path)
+    return [(named(tokens), named(labels)) for tokens, labels in read_text(path)]
 
 
-def read_conll(path):
-    """Columns split on spaces and tabs, token first, label last, a blank line between sequences."""
-    codecs.register_error("latin-1", lambda e: (e.object[e.start : e.end].decode("latin-1"), e.end))
-    with open(path, "rb") as file:
-        text = file.read().decode("utf-8-sig", errors="latin-1")
-    sequences, rows = [], []
-    for line in text.split("\n") + [""]:
-        line = line.removesuffix("\r").strip(" \t")
-        if line == "" or line.startswith("-DOCSTART-"):
-            if rows:
-                labeled = len(rows[0]) > 1
-                sequences.append(([row[0] for row in rows], [row[-1] for row in rows] if labeled else None))
-            rows = []
-        else:
-            rows.append(re.split("[ \t]+", line))
-    return sequences
+def named(labels):
+    """Labels by name: an integer is the class of that name."""
+    return None if labels is None else [str(label) if isinstance(label, int) else label for label in labels]
 
 
-def read_json_lines(path):
-    """One object per line: {"tokens": [...], "labels": [...]}; an integer label is the class of that name."""
-    sequences = []
-    with open(path, encoding="utf-8") as file:
-        for line in file:
-            if line.strip():
-                entry = json.loads(line)
-                labels = entry.get("labels")
-                if labels is not None:
-                    labels = [str(label) if isinstance(label, int) else label for label in labels]
-                sequences.append((entry["tokens"], labels))
-    return sequences
+def read_text(path):
+    """A dataset of text as the file has it: integers are integers."""
+    return strict_data.read_json_lines(path) if path.endswith(".jsonl") else strict_data.read_conll(path)
 
 
 def read_arrays(path):
     """Tensors "tokens" [N, n, d], or [T, d] with "lengths" [N]; "labels" of the same leading shape."""
     arrays = read_safetensors(path)
-    tokens, labels = arrays["tokens"], arrays.get("labels")
-    if tokens.ndim == 2:
-        ends = np.cumsum(arrays["lengths"])[:-1]
+    tokens, labels, lengths = (arrays.pop(name, None) for name in ("tokens", "labels", "lengths"))
+    if arrays or tokens is None or tokens.dtype.kind != "f" or tokens.ndim != (3 if lengths is None else 2):
+        raise ValueError(f"{path}: not the arrays of a dataset")
+    if labels is not None and labels.shape != (tokens.shape if labels.dtype.kind == "f" else tokens.shape[:-1]):
+        raise ValueError(f"{path}: labels of another shape")
+    if lengths is not None:
+        if lengths.dtype.kind == "f" or lengths.ndim != 1 or lengths.min() < 1 or lengths.sum() != len(tokens):
+            raise ValueError(f"{path}: lengths that do not add up to the tokens")
+        ends = np.cumsum(lengths)[:-1]
         tokens = np.split(tokens, ends)
         labels = None if labels is None else np.split(labels, ends)
     if labels is None:

@@ -74,7 +74,7 @@ class Readers(unittest.TestCase):
 
     def test_conll(self):
         expected = [(["EU", "é"], ["I-ORG", "O"]), (["x"], ["O"])]
-        plain = "-DOCSTART- -X- O O\n\nEU NNP I-ORG\né\tNN  O\n \t\n\nx O".encode()
+        plain = "-DOCSTART- -X- O O\n\nEU NNP I-ORG\né\tNN  O\n \t\n\nx NN O".encode()
         for content in (
             plain,
             b"\xef\xbb\xbf" + plain,
@@ -86,8 +86,10 @@ class Readers(unittest.TestCase):
         self.assertEqual(self.read("data.txt", "a\u00a0b X\n".encode()), [(["a\u00a0b"], ["X"])])
 
     def test_json_lines(self):
-        content = b'{"tokens": ["a"], "labels": [3]}\n\n{"tokens": [[0.5, 1]], "labels": [[1, 2]]}\n'
-        self.assertEqual(self.read("data.jsonl", content), [(["a"], ["3"]), ([[0.5, 1]], [[1, 2]])])
+        content = b'{"tokens": ["a"], "labels": [3]}\n\n{"tokens": ["b"], "labels": [4]}\n'
+        self.assertEqual(self.read("data.jsonl", content), [(["a"], ["3"]), (["b"], ["4"])])
+        content = b'{"tokens": [[0.5, 1]], "labels": [[1, 2]]}\n'
+        self.assertEqual(self.read("data.jsonl", content), [([[0.5, 1]], [[1, 2]])])
 
     def test_arrays(self):
         arrays = {"tokens": np.arange(6.0).reshape(3, 2), "lengths": np.array([1, 2]), "labels": np.array([4, 5, 4])}

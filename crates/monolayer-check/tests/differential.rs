@@ -40,7 +40,7 @@ fn their(data: &theirs::Dataset) -> Plain {
         },
         offsets: data.offsets.clone(),
         lines: data.lines.clone(),
-        hash: data.hash.clone(),
+        hash: data.hash(),
     }
 }
 

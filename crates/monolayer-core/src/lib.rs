@@ -8,11 +8,13 @@
 //! - [`rules`]: one lemma per function: sums in any order, exponentials, softmax, hinges; and the judge.
 //! - [`exact`]: big integers, real arithmetic to any number of bits, exact models, expressions and distances.
 #![forbid(unsafe_code)]
+#![allow(clippy::return_self_not_must_use)]
 
 pub mod exact;
 pub mod model;
 pub mod number;
 pub mod read;
 pub mod rules;
+pub mod witness;
 
 pub use number::{Dyadic, Format};

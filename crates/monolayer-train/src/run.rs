@@ -132,7 +132,7 @@ impl<'a, R: Real> Run<'a, R> {
         let translated = job.dev.map(|dev| names.translate(dev, d)).transpose()?;
         let (dev, unknown) = translated.map_or((None, [0; 2]), |(packed, unknown)| (Some(packed), unknown));
         let data = match job.source {
-            Source::Data(data) => data.hash.clone(),
+            Source::Data(data) => data.hash(),
             Source::Function(function) => format!("{} at length {}", function.text, function.length),
         };
         let mut engine = Engine::new(architecture, options.optimizer(), options.clip, options.seed)

@@ -259,7 +259,7 @@ fn model(prepared: &Prepared, map: &ContextMap, args: &Args, scale: &str, candid
             "version": env!("CARGO_PKG_VERSION"),
             "scale": scale,
             "data": file_name(&prepared.data.name),
-            "data_hash": prepared.data.hash,
+            "data_hash": prepared.data.hash(),
             "seed": args.map.seed,
             "candidates": candidates,
             "labels_only": args.map.labels,

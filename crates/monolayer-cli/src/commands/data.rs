@@ -40,6 +40,9 @@ pub struct Args {
     /// Write the words with their labels to a file of two columns
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Write the canonical form, whose hash is the hash of the dataset, to a file of JSON lines
+    #[arg(long, value_name = "FILE")]
+    canonical: Option<PathBuf>,
 }
 
 /// A line of the report lists no more conflicts than this.
@@ -49,6 +52,11 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     let data = args.labels.apply(args.data.open(shared)?)?;
     if let Some(out) = &args.out {
         write(&data, out)?;
+    }
+    if let Some(path) = &args.canonical {
+        let mut bytes = Vec::new();
+        data.write_canonical(&mut bytes).map_err(|e| Error::io(path, e))?;
+        replace_file(path, &bytes)?;
     }
     let ids = data.token_ids();
     let labels = data.label_ids();
@@ -63,7 +71,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
 
     let mut json = json!({
         "data": data.name,
-        "hash": data.hash,
+        "hash": data.hash(),
         "sequences": data.sequences(),
         "tokens": data.tokens(),
         "vocabulary": vocabulary,

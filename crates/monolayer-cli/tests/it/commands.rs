@@ -87,6 +87,18 @@ fn data_on_words() {
 }
 
 #[test]
+fn data_in_its_canonical_form() {
+    let files = Files::new();
+    let (out, columns) = (files.path("out.jsonl"), files.put("data.conll", "a X\r\nb Y\r\n\r\n\r\na Y\r\n"));
+    let hash = run(&["data", &columns, "--canonical", &out, "--json"]).json()["hash"].clone();
+    let text = std::fs::read_to_string(&out).unwrap();
+    let lines = "{\"tokens\":[\"a\",\"b\"],\"labels\":[\"X\",\"Y\"]}\n{\"tokens\":[\"a\"],\"labels\":[\"Y\"]}\n";
+    assert_eq!(text, lines);
+    assert_eq!(hash, blake3::hash(lines.as_bytes()).to_hex().as_str());
+    assert_eq!(run(&["data", &out, "--json"]).json()["hash"], hash);
+}
+
+#[test]
 fn data_on_vectors_and_codes() {
     let files = Files::new();
     let vectors = files.put("f.jsonl", r#"{"tokens": [[3, 4], [3, 4], [0, 1], [0, -1]]}"#);

@@ -94,7 +94,7 @@ impl Seen {
                 first..own.min((i + 1).saturating_add(*after).saturating_sub(s))
             }
             Mask::Matrix(size, bytes) => {
-                let mut runs = vec![0..s];
+                let mut runs: Vec<_> = std::iter::once(0..s).collect();
                 if i >= s {
                     let row = &bytes[(i - s) * size..];
                     runs.extend((0..own).filter(|&j| row[j] == 1).map(|j| j + s..j + s + 1));
@@ -221,7 +221,7 @@ fn average(arithmetic: Arithmetic, weights: &Weights, values: &[Ball]) -> Option
         // One weight of 1 and zeros: nothing is rounded.
         return Some(*v);
     }
-    Some(exact.plus(rounding_of_average(format, n, mean, values)?))
+    Some(exact.plus(rounding_of_average(format, n, mean, values)?).cut(arithmetic.bits()))
 }
 
 /// g A + eta (2 n + 1 + sum |v|).

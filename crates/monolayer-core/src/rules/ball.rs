@@ -16,7 +16,7 @@ pub struct Ball {
 }
 
 /// Bits of a midpoint.
-const BITS: i32 = 62;
+pub(crate) const BITS: i32 = 62;
 
 /// How many bits a number has: x < 2^bits.
 pub(crate) fn bits(x: u128) -> i32 {
@@ -173,12 +173,22 @@ impl Ball {
         if self.is_zero() { self } else { Self { e: self.e + by, ..self } }
     }
 
-    /// The ball with as many bits as there is room for, and the same with its radius widened by that of another.
-    pub fn widened(self, by: Self) -> (Self, Self) {
+    /// A ball around it whose midpoint and radius have no more bits than this, unless it is a number.
+    pub fn cut(self, most: i32) -> Self {
+        let by = bits(self.reach()) - most;
+        if self.r == 0 || by <= 0 {
+            return self;
+        }
+        let (m, r) = shift(self.m.into(), self.r.into(), -by);
+        Self { m: m as i64, r: r as u64, e: self.e + by }
+    }
+
+    /// A ball around it with so many bits, and the same with its radius widened by that of another.
+    pub fn widened(self, by: Self, most: i32) -> (Self, Self) {
         if by.is_zero() {
             return (self, self);
         }
-        let e = self.top().max(by.top()) - BITS;
+        let e = self.top().max(by.top()) - most;
         let (m, r) = shift(self.m.into(), self.r.into(), self.e - e);
         let (_, more) = shift(0, by.reach(), by.e - e);
         let own = Self { m: m as i64, r: r as u64, e };

@@ -4,7 +4,7 @@ use std::iter;
 
 use super::ball::Ball;
 use super::prepare::{Attention, FeedForward, Head, Row};
-use super::sum::{Arithmetic, Sum, Term, real_sum, sum};
+use super::sum::{Arithmetic, Sum, Term, real_sum, sum, weighted_sum};
 use crate::number::Dyadic;
 
 /// Errors of heads' values are kept apart up to this many.
@@ -33,15 +33,15 @@ pub fn skip(arithmetic: Arithmetic, layer: Option<&Attention>, x: &[Ball], z: &[
     for (c, row) in layer.w_o.iter().enumerate().filter(|(_, row)| !row.is_empty()) {
         let own = iter::once(Term::addend(x[c]));
         let terms = own.clone().chain(row.iter().map(|&(k, w)| Term::weighted(w, z[k])));
-        let Sum { exact, rounding } = sum(arithmetic, terms)?;
+        let sum = sum(arithmetic, terms)?;
         if out.shared.is_empty() {
-            out.own[c] = exact.plus(rounding);
+            out.own[c] = sum.computed();
             out.whole[c] = out.own[c];
             continue;
         }
         let middle = own.chain(row.iter().map(|&(k, w)| Term::weighted(w, z[k].middle())));
         let shared = real_sum(row.iter().map(|&(k, w)| Term::weighted(w, out.shared[k])));
-        (out.own[c], out.whole[c]) = real_sum(middle).plus(rounding).widened(shared);
+        (out.own[c], out.whole[c]) = real_sum(middle).plus(sum.rounding).widened(shared, arithmetic.bits());
     }
     Some(out)
 }
@@ -107,12 +107,12 @@ impl<'a> Block<'a> {
     /// One unit; nothing where a program may overflow.
     pub fn unit(&self, arithmetic: Arithmetic, token: &Attended, j: usize) -> Option<Unit> {
         let part = self.part.expect("a unit has a layer");
-        let weighted = |&(c, w): &(usize, Dyadic)| Term::weighted_apart(w, token.own[c], token.whole[c]);
-        let bias = Term::addend(Ball::exact(part.b1[j]));
-        let Sum { exact, rounding } = sum(arithmetic, part.w1[j].iter().map(weighted).chain([bias]))?;
+        let weighted = |&(c, w): &(usize, Dyadic)| (w, token.own[c], token.whole[c]);
+        let Sum { exact, rounding, .. } =
+            weighted_sum(arithmetic, part.w1[j].iter().map(weighted), Ball::exact(part.b1[j]))?;
         let shared = self.gains[j].iter().zip(&token.shared).map(|(g, s)| g.times(*s));
         let before = shared.fold(exact, Ball::plus);
-        let before = before.plus(rounding);
+        let before = before.plus(rounding).cut(arithmetic.bits());
         Some(Unit { index: j, rounding, before, after: before.relu() })
     }
 
@@ -124,9 +124,9 @@ impl<'a> Block<'a> {
         };
         let (d, on) = (token.whole.len(), units.iter().filter(|unit| !unit.after.is_zero()).collect::<Vec<_>>());
         let coordinate = |c: usize| {
-            let ends = [token.whole[c], Ball::exact(part.b2[c])].map(Term::addend);
-            let units = on.iter().map(|unit| Term::weighted(part.w2[unit.index * d + c], unit.after));
-            sum(arithmetic, units.chain(ends))
+            let one = (Dyadic::new(1, 0), token.whole[c], token.whole[c]);
+            let units = on.iter().map(|unit| (part.w2[unit.index * d + c], unit.after, unit.after));
+            weighted_sum(arithmetic, units.chain([one]), Ball::exact(part.b2[c]))
         };
         let sums = (0..d).map(coordinate).collect::<Option<Vec<Sum>>>()?;
         let whole = sums.iter().map(|sum| sum.computed()).collect();
@@ -182,8 +182,7 @@ fn inner(a: &[(usize, Ball)], b: &[(usize, Ball)]) -> Ball {
 
 /// The score of a row of the head, or an output of it.
 pub fn score(arithmetic: Arithmetic, head: &Head, l: usize, y: &[Ball]) -> Option<Sum> {
-    let bias = Term::addend(Ball::exact(head.bias[l]));
-    sum(arithmetic, head.weight[l].iter().map(|&(c, w)| Term::weighted(w, y[c])).chain([bias]))
+    weighted_sum(arithmetic, head.weight[l].iter().map(|&(c, w)| (w, y[c], y[c])), Ball::exact(head.bias[l]))
 }
 
 /// Row a minus row b.

@@ -1,6 +1,6 @@
 //! Sums as programs compute them: the one rule of rounding.
 
-use super::ball::{Ball, bits, product, shift};
+use super::ball::{BITS, Ball, bits, product, shift};
 use crate::number::{Dyadic, Format};
 
 /// Which arithmetic is judged.
@@ -17,6 +17,13 @@ pub enum Arithmetic {
     },
 }
 
+impl Arithmetic {
+    /// Bits of a ball that are worth keeping: for binary32 so few that a product with a weight has 62.
+    pub fn bits(self) -> i32 {
+        if matches!(self, Self::Float { format: Format::F32, .. }) { 37 } else { BITS }
+    }
+}
+
 /// What the rounding of a product may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -28,6 +35,15 @@ enum Kind {
     Halved,
     /// Any other product.
     Product,
+}
+
+/// The kind of a product with a weight.
+fn kind(w: Dyadic) -> Kind {
+    match (w.m.unsigned_abs(), w.e) {
+        (1, 0..) => Kind::Doubled,
+        (1, _) => Kind::Halved,
+        _ => Kind::Product,
+    }
 }
 
 /// An addend of a sum: (m +- (r + shared)) 2^e, below 2^top in size (2^(top - 2) or more, unless it is zero).
@@ -66,15 +82,9 @@ impl Term {
     /// with other terms, and left out of the sum.
     #[inline]
     pub fn weighted_apart(w: Dyadic, own: Ball, whole: Ball) -> Self {
-        let size = w.m.unsigned_abs();
-        let kind = match (size, w.e) {
-            (1, 0..) => Kind::Doubled,
-            (1, _) => Kind::Halved,
-            _ => Kind::Product,
-        };
-        let of = |r: u64| u128::from(size) * u128::from(r);
-        let top = w.top() + 1 + whole.top();
-        Self::bounded(i128::from(w.m) * i128::from(own.m), (of(own.r), of(whole.r - own.r)), w.e + own.e, top, kind)
+        let of = |r: u64| u128::from(w.m.unsigned_abs()) * u128::from(r);
+        let (top, radii) = (w.top() + 1 + whole.top(), (of(own.r), of(whole.r - own.r)));
+        Self::bounded(i128::from(w.m) * i128::from(own.m), radii, w.e + own.e, top, kind(w))
     }
 
     /// The product of two numbers that the program has computed.
@@ -112,12 +122,14 @@ pub struct Sum {
     pub exact: Ball,
     /// Encloses what rounding adds to it.
     pub rounding: Ball,
+    /// Bits that are worth keeping.
+    bits: i32,
 }
 
 impl Sum {
     /// What the program computes.
     pub fn computed(self) -> Ball {
-        self.exact.plus(self.rounding)
+        self.exact.plus(self.rounding).cut(self.bits)
     }
 }
 
@@ -139,16 +151,9 @@ struct Totals {
 
 fn totals(terms: &[Term], format: Option<Format>) -> Totals {
     let least = format.map_or(-i32::MAX / 4, Format::least);
-    let (mut top, mut points) = (least, true);
-    for term in terms {
-        top = top.max(term.top);
-        points &= term.is_point();
-    }
-    // Fewer than 2^room terms below 2^top, and their radii: all sums stay below 2^126, or 2^62.
+    let top = terms.iter().fold(least, |top, term| top.max(term.top));
+    // Fewer than 2^room terms below 2^top, and their radii: all sums stay below 2^126.
     let room = bits(terms.len() as u128) + 1;
-    if format == Some(Format::F32) && !points {
-        return short_totals(terms, top + room - 61);
-    }
     let mut all = Totals { e: top + room - 125, ..Totals::default() };
     for term in terms.iter().filter(|term| !term.is_zero()) {
         let by = term.e - all.e;
@@ -173,32 +178,93 @@ fn totals(terms: &[Term], format: Option<Format>) -> Totals {
     all
 }
 
-/// The same in 62 bits, which is enough for binary32 where some term is not known exactly anyway.
-fn short_totals(terms: &[Term], e: i32) -> Totals {
-    let (mut sum, mut radius, mut positive, mut negative, mut products) = (0_i64, 0_i64, 0_i64, 0_i64, 0_i64);
-    let (mut n, mut inexact) = (0, 0);
-    for term in terms.iter().filter(|term| !term.is_zero()) {
-        let by = term.e - e;
-        let (m, r, reach) = if by >= 0 {
-            ((term.m << by) as i64, (term.r << by) as i64, ((term.r + term.shared) << by) as i64)
-        } else {
-            let by = by.unsigned_abs().min(127);
-            // Rounding down moves the midpoint and each radius by less than one unit.
-            ((term.m >> by) as i64, (term.r >> by) as i64 + 2, ((term.r + term.shared) >> by) as i64 + 2)
+/// A term of few bits, for binary32: (m +- r) 2^e, or (m +- reach) 2^e with what is shared.
+#[derive(Clone, Copy)]
+struct Short {
+    m: i64,
+    r: i64,
+    reach: i64,
+    e: i32,
+    top: i32,
+    kind: Kind,
+}
+
+impl Short {
+    /// The product; its top is below that of everything for zero, and `i32::MAX` where it does not fit 62 bits.
+    #[inline]
+    fn new((w, own, whole): (Dyadic, Ball, Ball)) -> Self {
+        let far = whole.m.unsigned_abs() + whole.r;
+        let size = w.m.unsigned_abs();
+        let wide = 128 - far.leading_zeros() as i32 - size.leading_zeros() as i32;
+        let top = match (far == 0 || size == 0, wide <= 62) {
+            (true, _) => i32::MIN,
+            (_, true) => w.e + own.e + wide,
+            _ => i32::MAX,
         };
-        sum += m;
-        radius += r;
-        positive += (m + reach).max(0);
-        negative += (reach - m).max(0);
+        let (r, reach) = (size.wrapping_mul(own.r) as i64, size.wrapping_mul(whole.r) as i64);
+        Self { m: w.m.wrapping_mul(own.m), r, reach, e: w.e + own.e, top, kind: kind(w) }
+    }
+
+    fn term(&self) -> Term {
+        let (r, reach) = (self.r as u128, self.reach as u128);
+        Term { m: self.m.into(), r, shared: reach - r, e: self.e, top: self.top, kind: self.kind }
+    }
+}
+
+/// The same for terms of few bits, in 62 bits: enough where some term is not known exactly anyway.
+fn short_totals(terms: &[Short], top: i32) -> Totals {
+    let e = top.max(Format::F32.least()) + bits(terms.len() as u128) + 1 - 61;
+    let (mut m, mut r, mut positive, mut negative, mut products) = (0_i64, 0_i64, 0_i64, 0_i64, 0_i64);
+    let (mut n, mut inexact) = (0, 0);
+    for term in terms.iter().filter(|term| term.top != i32::MIN) {
+        let by = term.e - e;
+        let (own, radius, reach) = if by >= 0 {
+            (term.m << by, term.r << by, term.reach << by)
+        } else {
+            let by = by.unsigned_abs().min(63);
+            // Rounding down moves the midpoint and each radius by less than one unit.
+            (term.m >> by, (term.r >> by) + 2, (term.reach >> by) + 2)
+        };
+        m += own;
+        r += radius;
+        positive += (own + reach).max(0);
+        negative += (reach - own).max(0);
         n += 1;
-        if !term.is_point() {
+        if term.reach > 0 {
             inexact += 1;
-            products += if term.kind == Kind::Product { m.abs() + reach } else { 0 };
+            products += if term.kind == Kind::Product { own.abs() + reach } else { 0 };
         }
     }
-    let [positive, negative, r, products] =
-        [positive, negative, radius, products].map(|x| u128::from(x.unsigned_abs()));
-    Totals { m: sum.into(), r, positive, negative, n, inexact, products, e }
+    let [positive, negative, r, products] = [positive, negative, r, products].map(|x| u128::from(x.unsigned_abs()));
+    Totals { m: m.into(), r, positive, negative, n, inexact, products, e }
+}
+
+/// The sum of products of weights and numbers, each within its ball of `whole` (see [`Term::weighted_apart`]), and of a number.
+pub fn weighted_sum(
+    arithmetic: Arithmetic,
+    products: impl Iterator<Item = (Dyadic, Ball, Ball)>,
+    addend: Ball,
+) -> Option<Sum> {
+    let one = (Dyadic::new(1, 0), addend, addend);
+    if let Arithmetic::Float { format: Format::F32, .. } = arithmetic {
+        let mut terms: Vec<Short> = products.map(Short::new).collect();
+        terms.push(Short { kind: Kind::Addend, ..Short::new(one) });
+        let (mut top, mut point) = (i32::MIN, true);
+        for term in &terms {
+            top = top.max(term.top);
+            point &= term.reach == 0;
+        }
+        if top == i32::MAX {
+            return None;
+        }
+        if point {
+            return sum(arithmetic, terms.iter().map(Short::term));
+        }
+        let points = terms.iter().filter(|term| term.reach == 0).map(Short::term);
+        return finish(arithmetic, Format::F32, &short_totals(&terms, top), points);
+    }
+    let products = products.map(|(w, own, whole)| Term::weighted_apart(w, own, whole));
+    sum(arithmetic, products.chain([Term::addend(addend)]))
 }
 
 /// The sum of terms in any order, each product fused with an addition or rounded by itself. Nothing where a partial sum
@@ -224,14 +290,18 @@ fn short_totals(terms: &[Term], e: i32) -> Totals {
 /// any order is within 2 n 2^-p (sum of absolute values) + 2 n eta of it if n <= 2^(p-1).
 pub fn sum(arithmetic: Arithmetic, terms: impl Iterator<Item = Term>) -> Option<Sum> {
     let Arithmetic::Float { format, .. } = arithmetic else {
-        return Some(Sum { exact: real_sum(terms), rounding: Ball::ZERO });
+        return Some(Sum { exact: real_sum(terms), rounding: Ball::ZERO, bits: BITS });
     };
     let terms: Vec<Term> = terms.collect();
-    let all = totals(&terms, Some(format));
+    finish(arithmetic, format, &totals(&terms, Some(format)), terms.iter().copied().filter(Term::is_point))
+}
+
+/// Lemma 1, from the totals and the terms that are known exactly.
+fn finish(arithmetic: Arithmetic, format: Format, all: &Totals, points: impl Iterator<Item = Term>) -> Option<Sum> {
     let exact = Ball::pack(all.m, all.r, all.e);
     let (n, p) = (all.n, format.bits());
     if n == 0 {
-        return Some(Sum { exact: Ball::ZERO, rounding: Ball::ZERO });
+        return Some(Sum { exact: Ball::ZERO, rounding: Ball::ZERO, bits: BITS });
     }
     if n >= 1 << (p - 1).min(30) {
         return None;
@@ -247,7 +317,7 @@ pub fn sum(arithmetic: Arithmetic, terms: impl Iterator<Item = Term>) -> Option<
     let grid = (k - p + 1).max(format.least());
     let (mut fine, mut lossy, mut products) = (all.inexact, all.inexact, all.products);
     if all.inexact < n {
-        for term in terms.iter().filter(|term| term.is_point() && !term.is_zero() && !term.on_grid(grid)) {
+        for term in points.filter(|term| !term.is_zero() && !term.on_grid(grid)) {
             fine += 1;
             if term.kind != Kind::Addend && !term.fits(format) {
                 lossy += 1;
@@ -257,7 +327,7 @@ pub fn sum(arithmetic: Arithmetic, terms: impl Iterator<Item = Term>) -> Option<
     }
     let additions = (n - 1).min(2 * fine) as u128 * units(k - p - all.e);
     let products = (products >> p) + u128::from(lossy > 0) + lossy as u128 * units(format.least() - 1 - all.e);
-    Some(Sum { exact, rounding: Ball::pack(0, additions + products, all.e) })
+    Some(Sum { exact, rounding: Ball::pack(0, additions + products, all.e), bits: arithmetic.bits() })
 }
 
 /// 2^e, or 1 where that is less.

@@ -70,7 +70,7 @@ fn config(experiment: &dyn Experiment, settings: &Settings) -> Value {
         "seeds": settings.seeds,
         "parameters": settings.parameters,
         "learners": settings.learners.iter().map(|learner| learner.name()).collect::<Vec<_>>(),
-        "data": settings.data.as_ref().map(|data| json!({ "hash": data.hash, "tokens": data.tokens() })),
+        "data": settings.data.as_ref().map(|data| json!({ "hash": data.hash(), "tokens": data.tokens() })),
         "version": env!("CARGO_PKG_VERSION"),
     })
 }

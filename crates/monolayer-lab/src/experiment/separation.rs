@@ -11,7 +11,7 @@ use monolayer::data::embedding::Embedding;
 use monolayer::data::positions::Positions;
 use monolayer::data::separation::separation;
 use monolayer::data::token_vectors::TokenVectors;
-use monolayer::data::{Labels, Tokens};
+use monolayer::data::{Labels, Tokens, Written};
 use monolayer::paper::attention::Mask;
 use monolayer::paper::theorem_two::Guarantee;
 use monolayer::{Dataset, Error, Result};
@@ -200,6 +200,6 @@ fn sequences(at: &At, tokens: &[Vec<f64>], count: usize) -> Dataset {
         offsets: (0..=count).map(|i| i * length).collect(),
         lines: Vec::new(),
         warnings: Vec::new(),
-        hash: String::new(),
+        written: Written::default(),
     }
 }

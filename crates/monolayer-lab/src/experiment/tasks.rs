@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use monolayer::Dataset;
-use monolayer::data::{Labels, Tokens, Vocabulary};
+use monolayer::data::{Labels, Tokens, Vocabulary, Written};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
@@ -53,7 +53,6 @@ pub fn dataset(sequences: &[Vec<usize>], classes: Vec<Vec<usize>>) -> Dataset {
     for sequence in sequences {
         offsets.push(offsets[offsets.len() - 1] + sequence.len());
     }
-    let bytes: Vec<u8> = ids.iter().chain(&labels).flat_map(|x| x.to_le_bytes()).collect();
     Dataset {
         name: "generated".to_owned(),
         tokens: Tokens::Words { ids, vocabulary },
@@ -61,7 +60,7 @@ pub fn dataset(sequences: &[Vec<usize>], classes: Vec<Vec<usize>>) -> Dataset {
         offsets,
         lines: Vec::new(),
         warnings: Vec::new(),
-        hash: blake3::hash(&bytes).to_hex().to_string(),
+        written: Written::default(),
     }
 }
 

@@ -22,7 +22,7 @@ pub fn section(directory: &Path, data: Option<&Data>) -> Result<Section> {
     std::io::Write::write_all(&mut file, example::TEXT.as_bytes()).map_err(|e| Error::io(file.path(), e))?;
     let source = file.path().to_string_lossy().into_owned();
     let embedded = Data { dataset: &example, source: &source };
-    let data = data.or((hash.as_ref() == Some(&example.hash)).then_some(&embedded));
+    let data = data.or((hash == Some(example.hash())).then_some(&embedded));
     let body = html! {
         (headline(directory, &model, data)?)
         (match &model {

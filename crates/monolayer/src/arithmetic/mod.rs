@@ -3,6 +3,7 @@
 
 mod ball;
 mod ball_functions;
+pub mod float_model;
 mod interval;
 mod interval_functions;
 pub mod kernels;

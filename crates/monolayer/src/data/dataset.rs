@@ -22,8 +22,8 @@ pub struct Dataset {
     pub lines: Vec<u32>,
     /// What a person should know about how the file was read.
     pub warnings: Vec<String>,
-    /// The BLAKE3 hash, in hexadecimal, of the file's bytes, or of the task's text.
-    pub hash: String,
+    /// How words and classes were written.
+    pub written: Written,
 }
 
 /// The tokens of a dataset.
@@ -64,6 +64,27 @@ pub enum Labels {
         /// Their entries.
         data: Vec<f64>,
     },
+}
+
+/// How words and classes were written: the canonical form keeps it, and it tells which labels may be anything.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Written {
+    /// The tokens, where they are words.
+    pub tokens: Names,
+    /// The labels, where they are classes.
+    pub labels: Names,
+}
+
+/// How names are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Names {
+    /// As strings.
+    #[default]
+    Strings,
+    /// As columns of CoNLL, where the label `_` may be anything.
+    Columns,
+    /// As integers, where the label -100 may be anything.
+    Integers,
 }
 
 /// Names numbered in order of first appearance.

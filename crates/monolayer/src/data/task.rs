@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use super::{Dataset, Labels, Tokens, Vocabulary};
+use super::{Dataset, Labels, Tokens, Vocabulary, Written};
 use crate::error::{Error, Result};
 
 /// No task may have more tokens than this: they take 8 bytes each.
@@ -147,15 +147,14 @@ impl Task {
                 }
             }
         }
-        let text = self.to_string();
         Ok(Dataset {
-            hash: blake3::hash(text.as_bytes()).to_hex().to_string(),
-            name: text,
+            name: self.to_string(),
             tokens: Tokens::Words { ids: words, vocabulary },
             labels: Labels::Classes { ids: classes, names },
             offsets,
             lines: Vec::new(),
             warnings: Vec::new(),
+            written: Written::default(),
         })
     }
 
@@ -379,11 +378,10 @@ mod tests {
     }
 
     #[test]
-    fn the_name_is_canonical_and_hashed() {
+    fn the_name_is_canonical() {
         for text in ["task:copy:alphabet=2,length=3", "task:copy:length=03..3,alphabet=2"] {
             let data = text.parse::<Task>().unwrap().dataset().unwrap();
             assert_eq!(data.name, "task:copy:alphabet=2,length=3");
-            assert_eq!(data.hash, blake3::hash(data.name.as_bytes()).to_hex().as_str());
             assert_eq!(data.place(4).to_string(), "task:copy:alphabet=2,length=3 (sequence 2, token 2)");
         }
     }

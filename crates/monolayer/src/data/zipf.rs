@@ -3,7 +3,7 @@
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
-use super::{Dataset, Labels, Tokens, Vocabulary};
+use super::{Dataset, Labels, Tokens, Vocabulary, Written};
 
 /// A made-up corpus: Zipf's law over a vocabulary that grows like the square root of the tokens, sentences of 1 to 30 words, a
 /// label fixed per word but for one token in twenty.
@@ -33,11 +33,11 @@ pub fn zipf_corpus(tokens: usize, seed: u64) -> Dataset {
     }
     Dataset {
         name: format!("zipf:{tokens}"),
-        hash: blake3::hash(format!("zipf:{tokens}:{seed}").as_bytes()).to_hex().to_string(),
         tokens: Tokens::Words { ids, vocabulary },
         labels: Labels::Classes { ids: labels, names },
         offsets,
         lines: Vec::new(),
         warnings: Vec::new(),
+        written: Written::default(),
     }
 }

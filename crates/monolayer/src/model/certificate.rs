@@ -89,7 +89,7 @@ impl Claim {
 /// Writes certificate.json beside the files of a model that was made from data, all named by their hashes.
 pub fn write(dir: &Path, data: &Dataset, impossible: usize, claims: &[Claim]) -> Result<()> {
     let data = json!({
-        "hash": data.hash,
+        "hash": data.hash(),
         "tokens": data.tokens(),
         "sequences": data.sequences(),
         "impossible": impossible,
@@ -132,7 +132,7 @@ fn put(
     }
     certificate["claims"] = json!(claims);
     certificate["assumptions"] = json!({
-        "exp_ulp": crate::memorize::gated::proof::EXP_ULP,
+        "exp_ulp": crate::memorize::context_id::EXP_ULP,
         "softmax": "max subtracted, scores formed from projected keys and queries, plain IEEE arithmetic of the \
                     claim's precision, any order of summation",
     });

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::model::Model;
-use crate::model::file::{self, Tensors};
+use crate::model::file;
+use crate::model::tensor_file::Tensors;
 
 /// The name of this kind of number in config.json.
 pub const DTYPE: &str = "exact";
@@ -26,6 +27,7 @@ fn zeros(bytes: usize) -> usize {
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Tensor {
     shape: Vec<usize>,
     data: Vec<String>,
@@ -45,11 +47,20 @@ pub fn read(dir: &Path) -> Result<Model<RBig>> {
     }
     let path = dir.join("weights.json");
     let bytes = file::read_file(&path)?;
-    let file: HashMap<String, Tensor> = serde_json::from_slice(&bytes)
-        .map_err(|e| Error::model(&path, e.to_string(), "see docs/format.md for what weights.json holds"))?;
+    let help = "see docs/format.md for what weights.json holds";
+    let file = file::parse_json(&path, &bytes, help)?;
+    let fault = |what: String| Error::model(&path, what, help);
+    // A structure may also be read from a list: only objects are meant.
+    if !file.as_object().is_some_and(|file| file.values().all(serde_json::Value::is_object)) {
+        return Err(fault("it is no object of objects".to_owned()));
+    }
+    let file: HashMap<String, Tensor> = serde_json::from_value(file).map_err(|e| fault(e.to_string()))?;
     let (mut tensors, mut zeros) = (HashMap::new(), zeros(bytes.len()));
     for (name, Tensor { shape, data }) in file {
         let bad = |what: String| Error::model(&path, format!("tensor {name}: {what}"), "make the model again");
+        if shape.contains(&0) {
+            return Err(bad("a size of 0".to_owned()));
+        }
         if shape.iter().try_fold(1_usize, |n, &k| n.checked_mul(k)) != Some(data.len()) {
             return Err(bad(format!("{} numbers for the shape {shape:?}", data.len())));
         }
@@ -85,7 +96,8 @@ fn parse(text: &str, zeros: &mut usize) -> Option<RBig> {
         return None;
     }
     if let Some((p, q)) = text.split_once('/') {
-        let q = UBig::from_str(q).ok().filter(|q| !q.is_zero())?;
+        let digits = q.bytes().all(|b| b.is_ascii_digit());
+        let q = UBig::from_str(q).ok().filter(|q| digits && !q.is_zero())?;
         return Some(RBig::from_parts(IBig::from_str(p).ok()?, q));
     }
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
@@ -140,6 +152,7 @@ mod tests {
             "1.-5",
             "--1",
             "1/-",
+            "1/+2",
         ] {
             assert_eq!(parse(bad, &mut 10), None, "{bad}");
         }

@@ -1,23 +1,29 @@
 //! Model directories: config.json, model.safetensors, vocabulary.json. The one place that reads and writes them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use safetensors::tensor::{Dtype, TensorView};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::attention::{Attention, Head as AttentionHead, Kind, Mask};
+use crate::attention::{Head as AttentionHead, Kind, Mask};
 use crate::dataset::Vocabulary;
 use crate::error::{Error, Result};
 use crate::feed_forward::FeedForward;
 use crate::kernels::Real;
 use crate::matrix::Matrix;
+use crate::model::strict_json;
+use crate::model::tensor_file::Tensors;
 use crate::model::{AnyModel, Head, Model, Words};
 use crate::transformer::{Layer, Transformer};
 
-/// The version that this library reads and writes.
+/// The version that this library writes.
 pub const FORMAT: &str = "monolayer/1";
+
+/// The version that this library reads as well, as far as it can run what a model of it has.
+pub const FORMAT_2: &str = "monolayer/2";
 
 /// config.json.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,7 +44,7 @@ pub struct Config {
     pub pre_feed_forward: Option<Hidden>,
     /// How the model was made.
     #[serde(default)]
-    pub source: serde_json::Value,
+    pub source: Value,
 }
 
 /// One layer of config.json.
@@ -89,17 +95,15 @@ pub fn read(dir: &Path) -> Result<AnyModel> {
     }
 }
 
+const CONFIG_HELP: &str = "see docs/format.md for what config.json holds";
+
 pub(crate) fn read_config(path: &Path) -> Result<Config> {
-    let text = read_file(path)?;
-    let config: Config = serde_json::from_slice(&text)
-        .map_err(|e| Error::model(path, e.to_string(), "see docs/format.md for what config.json holds"))?;
-    if config.format != FORMAT {
-        return Err(Error::model(
-            path,
-            format!("format {:?}", config.format),
-            format!("this program reads {FORMAT:?}; another version may read this one"),
-        ));
-    }
+    let bytes = read_file(path)?;
+    let value = parse_json(path, &bytes, CONFIG_HELP)?;
+    refuse_unreadable(path, &value)?;
+    // From the bytes for errors that tell the place; from the value because "source" may have numbers beyond the floats.
+    let config = serde_json::from_slice(&bytes).or_else(|e| serde_json::from_value(value).map_err(|_| e));
+    let config: Config = config.map_err(|e| Error::model(path, e.to_string(), CONFIG_HELP))?;
     let zero_heads = |l: &LayerConfig| l.attention.as_ref().is_some_and(|a| a.heads == 0 || a.head_size == 0);
     let zero_pre = config.pre_feed_forward.as_ref().is_some_and(|pre| pre.hidden == 0);
     if config.d == 0 || config.max_length == Some(0) || zero_pre || config.layers.iter().any(zero_heads) {
@@ -121,6 +125,54 @@ pub(crate) fn read_config(path: &Path) -> Result<Config> {
     Ok(config)
 }
 
+/// A file of JSON that can be read in one way only.
+pub(crate) fn parse_json(path: &Path, bytes: &[u8], help: &str) -> Result<Value> {
+    strict_json::parse(bytes).map_err(|what| Error::model(path, what, help))
+}
+
+/// Refuses a config of another version, what only version 2 has in one of version 1, what cannot be run here, and values that
+/// are not objects or names where those should be.
+fn refuse_unreadable(path: &Path, config: &Value) -> Result<()> {
+    let fail = |what: String, help: &str| Err(Error::model(path, what, help));
+    let shape = CONFIG_HELP;
+    let version_2 = match config.get("format").and_then(Value::as_str) {
+        Some(FORMAT) => false,
+        Some(FORMAT_2) => true,
+        _ => {
+            let found = config.get("format").unwrap_or(&Value::Null);
+            let help = format!("this program reads {FORMAT:?} and {FORMAT_2:?}; another version may read this one");
+            return fail(format!("format {found}"), &help);
+        }
+    };
+    let later = "monolayer verify reads such models, but no engine of this version runs them";
+    for field in ["start", "outputs"] {
+        match config.get(field) {
+            Some(_) if !version_2 => return fail(format!("the field {field:?} in a {FORMAT} file"), shape),
+            None | Some(Value::Null) => (),
+            Some(_) => return fail(format!("the field {field:?}"), later),
+        }
+    }
+    let object = |value: Option<&Value>| value.is_none_or(|value| value.is_object() || value.is_null());
+    if !object(config.get("pre_feed_forward")) {
+        return fail("pre_feed_forward is no object".to_owned(), shape);
+    }
+    for layer in config.get("layers").and_then(Value::as_array).into_iter().flatten() {
+        let attention = layer.get("attention").unwrap_or(&Value::Null);
+        if !layer.is_object() || !object(Some(attention)) {
+            return fail("a layer or an attention that is no object".to_owned(), shape);
+        }
+        if attention.is_object() && !attention.get("kind").is_some_and(Value::is_string) {
+            return fail("an attention whose kind is no name".to_owned(), shape);
+        }
+        match attention.get("mask") {
+            Some(Value::Object(_)) if version_2 => return fail("a mask that is an object".to_owned(), later),
+            Some(Value::Object(_)) => return fail(format!("a mask that is an object in a {FORMAT} file"), shape),
+            _ => (),
+        }
+    }
+    Ok(())
+}
+
 pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).map_err(|e| Error::io(path, e))
 }
@@ -128,17 +180,21 @@ pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>> {
 fn read_model<R: Real>(dir: &Path, config: Config) -> Result<Model<R>> {
     let path = dir.join("model.safetensors");
     let bytes = read_file(&path)?;
-    assemble(dir, config, Tensors::parse(&path, &bytes)?)
+    let tensors = Tensors::parse(&path, &bytes, config.format == FORMAT_2)?;
+    assemble(dir, config, tensors)
 }
 
 /// A model from its config and tensors.
 pub(crate) fn assemble<T: Clone>(dir: &Path, config: Config, mut tensors: Tensors<T>) -> Result<Model<T>> {
     let d = config.d;
+    let vocabulary = dir.join("vocabulary.json");
     let words = if tensors.has("embedding.weight") {
         let rows = tensors.rows("embedding.weight")?;
         // First the numbers: rows without numbers could be any number of rows.
         let embedding = tensors.matrix("embedding.weight", rows, d)?;
-        Some(Words { vocabulary: read_vocabulary(&dir.join("vocabulary.json"), rows)?, embedding })
+        Some(Words { vocabulary: read_vocabulary(&vocabulary, rows)?, embedding })
+    } else if vocabulary.exists() {
+        return Err(Error::model(vocabulary, "words, but no tensor embedding.weight", "it is not of this model"));
     } else {
         None
     };
@@ -174,12 +230,14 @@ pub(crate) fn assemble<T: Clone>(dir: &Path, config: Config, mut tensors: Tensor
 
 /// vocabulary.json: each word once, each with a row of the embedding, every row with one word.
 fn read_vocabulary(path: &Path, rows: usize) -> Result<Vocabulary> {
-    let bytes = read_file(path)?;
-    let bad = |what: String| Error::model(path, what, "it must give each row of embedding.weight one word, from 0");
-    let Pairs(pairs) = serde_json::from_slice(&bytes).map_err(|e| bad(e.to_string()))?;
+    let help = "it must give each row of embedding.weight one word, from 0";
+    let bad = |what: String| Error::model(path, what, help);
+    let Value::Object(pairs) = parse_json(path, &read_file(path)?, help)? else {
+        return Err(bad("it is no object of words and row numbers".to_owned()));
+    };
     let mut words: Vec<Option<&str>> = vec![None; rows];
     for (word, id) in &pairs {
-        let slot = usize::try_from(*id).ok().and_then(|id| words.get_mut(id));
+        let slot = id.as_u64().and_then(|id| words.get_mut(usize::try_from(id).ok()?));
         let slot = slot.ok_or_else(|| bad(format!("{word:?} has row {id} of {rows}")))?;
         if let Some(other) = slot.replace(word) {
             return Err(bad(format!("{other:?} and {word:?} share row {id}")));
@@ -193,140 +251,6 @@ fn read_vocabulary(path: &Path, rows: usize) -> Result<Vocabulary> {
         }
     }
     Ok(vocabulary)
-}
-
-/// The entries of a JSON object in their order, repeated keys included.
-struct Pairs(Vec<(String, u64)>);
-
-impl<'de> Deserialize<'de> for Pairs {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> serde::de::Visitor<'de> for Visitor {
-            type Value = Pairs;
-            fn expecting(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-                f.write_str("an object of words and row numbers")
-            }
-            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> std::result::Result<Pairs, A::Error> {
-                let mut pairs = Vec::new();
-                while let Some(pair) = map.next_entry()? {
-                    pairs.push(pair);
-                }
-                Ok(Pairs(pairs))
-            }
-        }
-        deserializer.deserialize_map(Visitor)
-    }
-}
-
-/// The tensors of a file that have not been taken yet.
-pub(crate) struct Tensors<'a, T> {
-    path: &'a Path,
-    /// Shape and numbers by name.
-    tensors: HashMap<String, (Vec<usize>, Vec<T>)>,
-}
-
-/// What is wrong if config.json and the file of tensors contradict each other.
-fn not_of_one_model(path: &Path) -> String {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    format!("config.json and {name} are not of one model")
-}
-
-impl<'a, R: Real> Tensors<'a, R> {
-    fn parse(path: &'a Path, bytes: &[u8]) -> Result<Self> {
-        let file = SafeTensors::deserialize(bytes).map_err(|e| {
-            Error::model(path, format!("not a safetensors file ({e})"), "it may be truncated; write or copy it again")
-        })?;
-        let numbers = |(name, view): (String, TensorView)| {
-            let dtype = format!("{:?}", view.dtype()).to_lowercase();
-            if dtype != R::NAME {
-                let what = format!("tensor {name} is {dtype} where config.json says {}", R::NAME);
-                return Err(Error::model(path, what, not_of_one_model(path)));
-            }
-            let numbers = R::from_bytes(view.data());
-            if let Some(i) = numbers.iter().position(|x| !x.finite()) {
-                let what = format!("tensor {name} has {:?} at entry {i}", numbers[i]);
-                return Err(Error::model(path, what, "weights must be finite; make the model again"));
-            }
-            Ok((name, (view.shape().to_vec(), numbers)))
-        };
-        Ok(Self { path, tensors: file.tensors().into_iter().map(numbers).collect::<Result<_>>()? })
-    }
-}
-
-impl<'a, T: Clone> Tensors<'a, T> {
-    /// Tensors by name, from the file at `path`, as many numbers each as the shape says.
-    pub fn new(path: &'a Path, tensors: HashMap<String, (Vec<usize>, Vec<T>)>) -> Self {
-        Self { path, tensors }
-    }
-
-    fn has(&self, name: &str) -> bool {
-        self.tensors.contains_key(name)
-    }
-
-    fn rows(&self, name: &str) -> Result<usize> {
-        match self.tensors[name].0[..] {
-            [rows, _] if rows > 0 => Ok(rows),
-            ref shape => Err(self.wrong_shape(name, shape, "[words, d]")),
-        }
-    }
-
-    fn wrong_shape(&self, name: &str, shape: &[usize], expected: &str) -> Error {
-        let what = format!("tensor {name} has shape {shape:?} where config.json asks for {expected}");
-        Error::model(self.path, what, not_of_one_model(self.path))
-    }
-
-    /// Takes a tensor out, as numbers, its shape checked.
-    fn take(&mut self, name: &str, shape: &[usize]) -> Result<Vec<T>> {
-        let Some((found, numbers)) = self.tensors.remove(name) else {
-            return Err(Error::model(self.path, format!("tensor {name} is missing"), not_of_one_model(self.path)));
-        };
-        if found != shape {
-            return Err(self.wrong_shape(name, &found, &format!("{shape:?}")));
-        }
-        Ok(numbers)
-    }
-
-    fn vector(&mut self, name: &str, len: usize) -> Result<Vec<T>> {
-        self.take(name, &[len])
-    }
-
-    fn matrix(&mut self, name: &str, rows: usize, cols: usize) -> Result<Matrix<T>> {
-        Ok(Matrix::new(rows, cols, self.take(name, &[rows, cols])?))
-    }
-
-    fn feed_forward(&mut self, prefix: &str, hidden: usize, d: usize) -> Result<FeedForward<T>> {
-        Ok(FeedForward {
-            w1: self.matrix(&format!("{prefix}.w1"), hidden, d)?,
-            b1: self.vector(&format!("{prefix}.b1"), hidden)?,
-            w2: self.matrix(&format!("{prefix}.w2"), d, hidden)?,
-            b2: self.vector(&format!("{prefix}.b2"), d)?,
-        })
-    }
-
-    fn attention(&mut self, layer: usize, config: &AttentionConfig, d: usize) -> Result<Attention<T>> {
-        let &AttentionConfig { kind, heads, head_size, mask } = config;
-        let mut stack = |name: &str, rows: usize, cols: usize| -> Result<Vec<Matrix<T>>> {
-            let numbers = self.take(&format!("layers.{layer}.attention.{name}"), &[heads, rows, cols])?;
-            Ok(numbers.chunks_exact(rows * cols).map(|head| Matrix::new(rows, cols, head.to_vec())).collect())
-        };
-        let (q, k) = (stack("w_q", head_size, d)?, stack("w_k", head_size, d)?);
-        let (v, o) = (stack("w_v", head_size, d)?, stack("w_o", d, head_size)?);
-        let heads = q.into_iter().zip(k).zip(v).zip(o);
-        let heads = heads.map(|(((w_q, w_k), w_v), w_o)| AttentionHead { w_q, w_k, w_v, w_o }).collect();
-        Ok(Attention { kind, mask, heads })
-    }
-
-    /// Every tensor must have been taken: one that config.json does not know is a mistake somewhere.
-    fn finish(self) -> Result<()> {
-        match self.tensors.keys().min() {
-            None => Ok(()),
-            Some(name) => Err(Error::model(
-                self.path,
-                format!("tensor {name} has no place in the model"),
-                not_of_one_model(self.path),
-            )),
-        }
-    }
 }
 
 /// Writes a model directory: into a new directory beside it, which then takes its place. What is there already must be a

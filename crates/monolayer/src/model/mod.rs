@@ -9,6 +9,8 @@ pub mod file;
 pub mod forward;
 pub mod rank;
 pub mod sparse;
+mod strict_json;
+pub(crate) mod tensor_file;
 
 use std::path::Path;
 

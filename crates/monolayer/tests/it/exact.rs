@@ -157,6 +157,8 @@ fn damaged_weights_are_named() {
     let error = after(&|w| drop(w.as_object_mut().unwrap().remove("head.bias")));
     assert!(error.contains("head.bias is missing"), "{error}");
     let error = after(&|w| w["other"] = json!({"shape": [0], "data": []}));
+    assert!(error.contains("other: a size of 0"), "{error}");
+    let error = after(&|w| w["other"] = json!({"shape": [1], "data": ["1"]}));
     assert!(error.contains("other has no place"), "{error}");
     let error = after(&|w| w["head.bias"]["data"][0] = json!(1.5));
     assert!(error.contains("weights.json"), "{error}");

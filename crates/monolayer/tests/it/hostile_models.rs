@@ -188,7 +188,7 @@ fn headers_that_lie() {
     refused!("model.safetensors", words, |m| m.file = Some(with_header(&deep, 0)));
     // A trillion words of dimension 0 fit into no bytes, and must not be given memory.
     let header = r#"{"embedding.weight":{"dtype":"F64","shape":[1000000000000,0],"data_offsets":[0,0]}}"#;
-    refused!("model.safetensors", ["tensor embedding.weight", "[1000000000000, 0]"], |m| {
+    refused!("model.safetensors", ["tensor embedding.weight has a size of 0"], |m| {
         m.file = Some(with_header(header, 0));
     });
 }
@@ -233,9 +233,13 @@ fn configs_that_say_nothing_sensible() {
     refused!("config.json", ["unknown variant `linear`", "`softmax`", help], |m| {
         m.config["layers"][0]["attention"]["kind"] = "linear".into();
     });
-    refused!("config.json", ["format \"monolayer/2\"", "this program reads \"monolayer/1\""], |m| {
-        m.config["format"] = "monolayer/2".into();
-    });
+    refused!(
+        "config.json",
+        ["format \"monolayer/3\"", "this program reads \"monolayer/1\" and \"monolayer/2\""],
+        |m| {
+            m.config["format"] = "monolayer/3".into();
+        }
+    );
     refused!("config.json", ["each must be at least 1"], |m| m.config["d"] = 0.into());
     refused!("config.json", ["each must be at least 1"], |m| m.config["layers"][0]["attention"]["heads"] = 0.into());
     refused!("config.json", ["each must be at least 1"], |m| m.config["max_length"] = 0.into());
@@ -259,7 +263,7 @@ fn json_nested_deeper_than_the_stack() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("config.json"), format!(r#"{{"source": {}"#, "[".repeat(1 << 20))).unwrap();
     let error = AnyModel::open(directory.path()).unwrap_err().to_string();
-    assert!(error.contains("config.json: recursion limit exceeded"), "{error}");
+    assert!(error.contains("config.json: more than 64 brackets open, at byte"), "{error}");
 }
 
 #[test]
@@ -270,11 +274,11 @@ fn vocabularies_that_do_not_fit() {
         (r#"{"a": 0, "b": 1, "c": 18446744073709551615}"#, r#""c" has row 18446744073709551615 of 3"#),
         (r#"{"a": 0, "b": 1}"#, "no word for row 2"),
         (r#"{"a": 0, "b": 1, "c": 1}"#, r#""b" and "c" share row 1"#),
-        (r#"{"a": 0, "b": 1, "a": 2}"#, r#"the word "a" stands twice"#),
+        (r#"{"a": 0, "b": 1, "a": 2}"#, r#"the field "a" a second time, at byte 18"#),
         (r#"{"a": 0, "b": 1, "c": -2}"#, "-2"),
-        (r#"{"a": 0, "b": 1, "c": "2"}"#, "expected u64"),
-        (r#"["a", "b", "c"]"#, "an object of words and row numbers"),
-        ("", "EOF"),
+        (r#"{"a": 0, "b": 1, "c": "2"}"#, r#""c" has row "2" of 3"#),
+        (r#"["a", "b", "c"]"#, "it is no object of words and row numbers"),
+        ("", "the end of the file where a value should be"),
     ];
     for (text, what) in cases {
         refused!("vocabulary.json", [what, help], |m| m.vocabulary = text.to_owned());

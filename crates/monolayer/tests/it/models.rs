@@ -4,7 +4,7 @@ use std::path::Path;
 
 use monolayer::arithmetic::kernels::Real;
 use monolayer::arithmetic::matrix::Matrix;
-use monolayer::data::{Labels, Tokens, Vocabulary};
+use monolayer::data::{Labels, Tokens, Vocabulary, Written};
 use monolayer::model::{Head, Words};
 use monolayer::paper::attention::{Kind, Mask};
 use monolayer::paper::transformer::Transformer;
@@ -152,7 +152,7 @@ fn vectors(d: usize, lengths: &[usize]) -> Dataset {
         offsets,
         lines: Vec::new(),
         warnings: Vec::new(),
-        hash: String::new(),
+        written: Written::default(),
     }
 }
 

@@ -11,10 +11,11 @@
 
 use std::io::Read;
 
-use safetensors::{Dtype, SafeTensors, tensor::TensorView};
+use safetensors::{Dtype, tensor::TensorView};
 
-use super::{Dataset, Labels, Tokens, Vocabulary};
+use super::{Dataset, Labels, Names, Tokens, Vocabulary, Written};
 use crate::error::{Error, Place, Result};
+use crate::model::tensor_file;
 
 const TENSORS: [&str; 3] = ["tokens", "lengths", "labels"];
 
@@ -23,7 +24,7 @@ pub(super) fn read(name: &str, mut reader: impl Read) -> Result<Dataset> {
     let mut bytes = Vec::new();
     reader.read_to_end(&mut bytes).map_err(|e| Error::io(name, e))?;
     let fail = |what: String, help: &str| Error::data(Place::file(name), what, help);
-    let tensors = SafeTensors::deserialize(&bytes)
+    let tensors = tensor_file::parse(&bytes)
         .map_err(|e| fail(format!("not a safetensors file: {e}"), "write it with safetensors' save_file"))?;
 
     let mut unknown: Vec<_> = tensors.names().into_iter().filter(|tensor| !TENSORS.contains(tensor)).collect();
@@ -47,16 +48,13 @@ pub(super) fn read(name: &str, mut reader: impl Read) -> Result<Dataset> {
         offsets,
         lines: Vec::new(),
         warnings: Vec::new(),
-        hash: blake3::hash(&bytes).to_hex().to_string(),
+        written: Written { labels: Names::Integers, ..Written::default() },
     })
 }
 
 /// The dimension of the tokens and where each sequence starts.
 fn shape(name: &str, tokens: &TensorView, lengths: Option<&TensorView>) -> Result<(usize, Vec<usize>)> {
     let fail = |what: String, help: &str| Err(Error::data(Place::file(name), what, help));
-    if tokens.shape().contains(&0) {
-        return fail(format!("\"tokens\" {:?} is empty", tokens.shape()), "no size may be 0");
-    }
     match (tokens.shape(), lengths) {
         (&[sequences, n, d], None) => Ok((d, (0..=sequences).map(|i| i * n).collect())),
         (&[total, d], Some(lengths)) => Ok((d, offsets(name, total, lengths)?)),
@@ -210,7 +208,6 @@ mod tests {
         assert_eq!(data.tokens, Tokens::Vectors { d: 1, data: vec![f64::from(0.1_f32), 2.0, 3.0, 4.0] });
         assert_eq!(data.offsets, [0, 2, 4]);
         assert_eq!(labels(&data), ["7", "-1", "-1", "3"]);
-        assert_eq!(data.hash, blake3::hash(&bytes).to_hex().as_str());
         assert_eq!(data.place(3).to_string(), "f (sequence 2, token 2)");
     }
 
@@ -275,9 +272,9 @@ mod tests {
             (vec![dense(), i64s("tags", &[1], &[1])], "f: unknown tensor \"tags\"; a dataset has"),
             (vec![f32s("tokens", &[2], &[1.0, 2.0])], "f: \"tokens\" [2] of rank 1; give them as [N, n, d] or [T, d]"),
             (vec![f32s("tokens", &[1, 1, 1, 1], &[1.0])], "f: \"tokens\" [1, 1, 1, 1] of rank 4; "),
-            (vec![f32s("tokens", &[0, 2, 1], &[])], "f: \"tokens\" [0, 2, 1] is empty; no size may be 0"),
-            (vec![f32s("tokens", &[2, 0, 1], &[])], "f: \"tokens\" [2, 0, 1] is empty; "),
-            (vec![f32s("tokens", &[2, 2, 0], &[])], "f: \"tokens\" [2, 2, 0] is empty; "),
+            (vec![f32s("tokens", &[0, 2, 1], &[])], "f: not a safetensors file: tensor tokens has a size of 0; "),
+            (vec![f32s("tokens", &[2, 0, 1], &[])], "f: not a safetensors file: tensor tokens has a size of 0; "),
+            (vec![f32s("tokens", &[2, 2, 0], &[])], "f: not a safetensors file: tensor tokens has a size of 0; "),
             (vec![i64s("tokens", &[1, 1, 1], &[1])], "f: \"tokens\" of type I64; convert them to F32 or F64"),
             (vec![ragged()], "f: no tensor \"lengths\"; ragged \"tokens\" [T, d] need \"lengths\" [N]"),
             (vec![dense(), lengths(&[2, 2])], "f: \"lengths\" beside \"tokens\" of rank 3; leave \"lengths\" out"),
@@ -288,7 +285,7 @@ mod tests {
             (vec![ragged(), lengths(&[1, -1])], "f (sequence 2): \"lengths\" has -1; "),
             (vec![ragged(), lengths(&[1, i64::MAX, 1])], "f (sequence 2): \"lengths\" exceed the 4 tokens; "),
             (vec![ragged(), lengths(&[1, 2])], "f: \"lengths\" add up to 3 of 4 tokens; lengths add up to T"),
-            (vec![ragged(), lengths(&[])], "f: \"lengths\" add up to 0 of 4 tokens; "),
+            (vec![ragged(), lengths(&[])], "f: not a safetensors file: tensor lengths has a size of 0; "),
             (
                 vec![dense(), i64s("labels", &[4], &[1, 2, 3, 4])],
                 "f: \"labels\" [4] of type I64; classes are integers [2, 2] here, and outputs floats [2, 2, 1]",

@@ -1,6 +1,6 @@
-//! The lines of a text file as a stream, with the BLAKE3 hash of its bytes taken on the way.
+//! The lines of a text file as a stream.
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read};
 
 use crate::error::{Error, Place, Result};
 
@@ -10,15 +10,14 @@ const LONGEST_LINE: u64 = 16 << 20;
 /// The lines of a text file, numbered from 1, without their LF or CRLF and without a byte order mark.
 pub(super) struct Lines<'a, R> {
     name: &'a str,
-    reader: BufReader<Hashed<R>>,
+    reader: BufReader<R>,
     buffer: Vec<u8>,
     number: u32,
 }
 
 impl<'a, R: Read> Lines<'a, R> {
     pub(super) fn new(name: &'a str, reader: R) -> Self {
-        let hashed = Hashed { reader, hasher: blake3::Hasher::new() };
-        Self { name, reader: BufReader::with_capacity(1 << 16, hashed), buffer: Vec::new(), number: 0 }
+        Self { name, reader: BufReader::with_capacity(1 << 16, reader), buffer: Vec::new(), number: 0 }
     }
 
     /// The next line and its number.
@@ -48,30 +47,12 @@ impl<'a, R: Read> Lines<'a, R> {
         }
         Ok(Some((self.number, line)))
     }
-
-    /// The hash, in hexadecimal, of all bytes read; of the whole file once there are no more lines.
-    pub(super) fn hash(&self) -> String {
-        self.reader.get_ref().hasher.finalize().to_hex().to_string()
-    }
-}
-
-/// A reader that hashes what passes through it.
-struct Hashed<R> {
-    reader: R,
-    hasher: blake3::Hasher,
-}
-
-impl<R: Read> Read for Hashed<R> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let count = self.reader.read(into)?;
-        self.hasher.update(&into[..count]);
-        Ok(count)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io;
 
     fn all(bytes: &[u8]) -> Result<Vec<(u32, Vec<u8>)>> {
         let mut lines = Lines::new("f", bytes);
@@ -79,7 +60,6 @@ mod tests {
         while let Some((number, line)) = lines.advance()? {
             read.push((number, line.to_vec()));
         }
-        assert_eq!(lines.hash(), blake3::hash(bytes).to_hex().as_str());
         Ok(read)
     }
 

@@ -11,7 +11,7 @@ use std::io::Read;
 use std::str::FromStr;
 
 use super::task::Task;
-pub(crate) use super::{Dataset, Labels, Tokens, Vocabulary};
+pub(crate) use super::{Dataset, Labels, Names, Tokens, Vocabulary, Written};
 use crate::error::{Error, Result};
 
 /// The kinds of dataset files.

@@ -279,6 +279,6 @@ pub(super) fn source(data: &Dataset, options: &VectorOptions, method: &str) -> s
         "version": env!("CARGO_PKG_VERSION"),
         "seed": options.seed,
         "candidates": options.candidates.max(1),
-        "data": data.hash,
+        "data": data.hash(),
     })
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use monolayer::Dataset;
-use monolayer::data::{Format, Labels, Tokens, Vocabulary};
+use monolayer::data::{Format, Labels, Names, Tokens, Vocabulary, Written};
 use proptest::prelude::*;
 use safetensors::{Dtype, tensor::TensorView};
 use serde_json::{Value, json};
@@ -49,8 +49,14 @@ impl Values {
 }
 
 impl Rows {
+    /// How its labels stand in JSON.
+    pub fn written(&self) -> Written {
+        let integers = matches!(self.labels, Some(Values::Integers(_)));
+        Written { labels: if integers { Names::Integers } else { Names::Strings }, ..Written::default() }
+    }
+
     /// What a reader should make of it.
-    pub fn dataset(&self, bytes: &[u8], lines: Vec<u32>) -> Dataset {
+    pub fn dataset(&self, written: Written, lines: Vec<u32>) -> Dataset {
         let tokens = match &self.tokens {
             Values::Vectors(d, data) => Tokens::Vectors { d: *d, data: data.clone() },
             Values::Integers(_) => panic!("tokens are no integers"),
@@ -66,8 +72,8 @@ impl Rows {
             Some(Values::Integers(integers)) => classes(numbered(integers.iter().map(i64::to_string))),
             Some(Values::Vectors(d, data)) => Labels::Vectors { d: *d, data: data.clone() },
         };
-        let hash = blake3::hash(bytes).to_hex().to_string();
-        Dataset { name: "f".into(), tokens, labels, offsets: self.offsets.clone(), lines, warnings: vec![], hash }
+        let (name, offsets) = ("f".into(), self.offsets.clone());
+        Dataset { name, tokens, labels, offsets, lines, warnings: vec![], written }
     }
 
     fn sequences(&self) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
@@ -202,7 +208,7 @@ fn rows(
 
 /// Words and classes without what separates columns, lines and documents.
 pub fn columns() -> impl Strategy<Value = Rows> {
-    const PRINTABLE: &str = "[^ \t\r\n\0\u{feff}{-]{1,6}";
+    const PRINTABLE: &str = "[^ \t\r\n\0\u{feff}{_-]{1,6}";
     offsets().prop_flat_map(|offsets| {
         let n = offsets[offsets.len() - 1];
         rows(offsets, names(PRINTABLE, n), names(PRINTABLE, n))

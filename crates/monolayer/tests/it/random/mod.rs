@@ -1,5 +1,7 @@
 //! Random Transformers and sequences for them.
 
+pub mod mixed_codes;
+
 use monolayer::arithmetic::matrix::Matrix;
 use monolayer::paper::attention::{Attention, Head, Kind, Mask};
 use monolayer::paper::feed_forward::FeedForward;

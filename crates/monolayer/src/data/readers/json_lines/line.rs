@@ -139,9 +139,6 @@ impl<'de> DeserializeSeed<'de> for Item<'_> {
 
 impl Item<'_> {
     fn integer<E: serde::de::Error>(self, text: &str) -> Result<(), E> {
-        if !self.labels {
-            return self.number(text);
-        }
         self.values.push_name(text, true).map_err(|fault| self.watch.refuse(fault))
     }
 
@@ -149,7 +146,7 @@ impl Item<'_> {
         let (what, help) = if self.labels {
             ("label", "labels are strings, integers of 64 bits or vectors")
         } else {
-            ("token", "tokens are strings or vectors")
+            ("token", "tokens are strings, integers of 64 bits or vectors")
         };
         Err(self.watch.refuse(Fault::new(format!("the number {text} as a {what}"), help)))
     }
@@ -159,7 +156,7 @@ impl<'de> Visitor<'de> for Item<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.labels { "a string, an integer or a vector" } else { "a string or a vector" })
+        f.write_str("a string, an integer or a vector")
     }
 
     fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<(), E> {

@@ -1,6 +1,6 @@
 //! JSON lines: one sequence per line, `{"tokens": ["a", "b"], "labels": ["X", "Y"]}`.
 //!
-//! Tokens are words (strings) or vectors (lists of numbers), labels are classes (strings or integers) or outputs
+//! Tokens are words (strings or integers) or vectors (lists of numbers), labels are classes (strings or integers) or outputs
 //! (vectors), the same over the whole file. `labels` stands on every line or on none. Blank lines are skipped.
 
 mod line;
@@ -9,7 +9,7 @@ use std::io::Read;
 
 use self::line::Fields;
 use super::lines::Lines;
-use super::{Dataset, Labels, Tokens, Vocabulary};
+use super::{Dataset, Labels, Names, Tokens, Vocabulary, Written};
 use crate::error::{Error, Place, Result};
 
 const SHAPE: &str = r#"write one object per line, like {"tokens": ["a", "b"], "labels": ["X", "Y"]}"#;
@@ -19,7 +19,7 @@ pub(super) fn read(name: &str, reader: impl Read) -> Result<Dataset> {
     let mut lines = Lines::new(name, reader);
     let mut rows = Rows { offsets: vec![0], ..Rows::default() };
     while let Some((number, line)) = lines.advance()? {
-        if line.iter().all(u8::is_ascii_whitespace) {
+        if line.iter().all(|byte| b" \t\r".contains(byte)) {
             continue;
         }
         rows.add(number, line).map_err(|fault| {
@@ -33,7 +33,7 @@ pub(super) fn read(name: &str, reader: impl Read) -> Result<Dataset> {
             Error::data(place, fault.what, fault.help)
         })?;
     }
-    rows.finish(name, lines.hash())
+    rows.finish(name)
 }
 
 /// What is wrong with a line.
@@ -107,7 +107,8 @@ impl Rows {
         }
     }
 
-    fn finish(self, name: &str, hash: String) -> Result<Dataset> {
+    fn finish(self, name: &str) -> Result<Dataset> {
+        let written = Written { tokens: self.tokens.kind.written(), labels: self.labels.kind.written() };
         let tokens = match self.tokens.kind {
             Kind::Unknown => {
                 return Err(Error::data(Place::file(name), "an empty file: it has no sequences", SHAPE));
@@ -121,7 +122,7 @@ impl Rows {
             Kind::Vectors { d, data } => Labels::Vectors { d, data },
         };
         let (name, offsets, lines) = (name.to_owned(), self.offsets, self.lines);
-        Ok(Dataset { name, tokens, labels, offsets, lines, warnings: Vec::new(), hash })
+        Ok(Dataset { name, tokens, labels, offsets, lines, warnings: Vec::new(), written })
     }
 }
 
@@ -156,6 +157,10 @@ impl Kind {
             Self::Names { integers: true, .. } => "an integer",
             Self::Vectors { .. } => "a vector",
         }
+    }
+
+    fn written(&self) -> Names {
+        if let Self::Names { integers: true, .. } = self { Names::Integers } else { Names::Strings }
     }
 }
 

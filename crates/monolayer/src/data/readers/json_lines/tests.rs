@@ -16,7 +16,6 @@ fn words_with_classes() {
     assert_eq!(words(&data), [vec!["a", "b c"], vec!["é"]]);
     assert_eq!(labels(&data), ["X", "Y", "Y"]);
     assert_eq!(data.lines, [1, 1, 4]);
-    assert_eq!(data.hash, blake3::hash(text.as_bytes()).to_hex().as_str());
     assert_eq!(data.place(2).to_string(), "f:4 (sequence 2, token 1)");
 }
 
@@ -25,6 +24,12 @@ fn words_without_labels() {
     let data = read("f", b"{\"tokens\": [\"\"]}\n{\"tokens\": [\"a\"]}\n".as_slice()).unwrap();
     assert_eq!(words(&data), [[""], ["a"]]);
     assert_eq!(data.labels, Labels::None);
+}
+
+#[test]
+fn integers_are_words() {
+    let data = read("f", b"{\"tokens\": [7, -7]}\n".as_slice()).unwrap();
+    assert_eq!(words(&data), [["7", "-7"]]);
 }
 
 #[test]
@@ -117,8 +122,8 @@ fn errors_of_a_value_say_where_and_what_would_help() {
     check(&[
         (
             "",
-            r#"{"tokens": [1]}"#,
-            "f:1:13 (sequence 1, token 1): the number 1 as a token; tokens are strings or vectors",
+            r#"{"tokens": [1.5]}"#,
+            "f:1:15 (sequence 1, token 1): the number 1.5 as a token; tokens are strings, integers of 64 bits or vectors",
         ),
         ("", r#"{"tokens": ["a"], "labels": [1.5]}"#, "f:1:32 (sequence 1, token 1): the number 1.5 as a label; "),
         ("", r#"{"tokens": ["a"], "labels": [18446744073709551616]}"#, "f:1:49 (sequence 1, token 1): the number 1.8"),
@@ -130,7 +135,7 @@ fn errors_of_a_value_say_where_and_what_would_help() {
         (
             "",
             r#"{"tokens": [null]}"#,
-            "f:1:16 (sequence 1, token 1): invalid type: null, expected a string or a vector; ",
+            "f:1:16 (sequence 1, token 1): invalid type: null, expected a string, an integer or a vector; ",
         ),
         ("", r#"{"tokens": [[1], []]}"#, "f:1:19 (sequence 1, token 2): a vector without entries; "),
         (

@@ -1,0 +1,58 @@
+"""Checks the numpy reference on the files of grammar/: python tools/test_grammar.py"""
+
+import json
+import re
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+import reference
+import strict_data
+
+ROOT = Path(__file__).resolve().parent.parent
+GRAMMAR = ROOT / "grammar"
+EXPECTED = json.loads((GRAMMAR / "expected.json").read_text(encoding="utf-8"))
+
+
+def answer(read, path):
+    """Whether a file is read; what is refused is refused with an error that says why, never with another one."""
+    try:
+        read(str(path))
+        return True
+    except (ValueError, FileNotFoundError) as error:
+        assert str(error), path
+        return False
+
+
+class Grammar(unittest.TestCase):
+    def test_models(self):
+        for name, case in EXPECTED["models"].items():
+            with self.subTest(name, why=case["why"]):
+                reads = "numpy" in case.get("readers", [])
+                self.assertEqual(answer(reference.read_model, GRAMMAR / "models" / name), reads)
+
+    def test_datasets(self):
+        for name, case in EXPECTED["data"].items():
+            with self.subTest(name, why=case["why"]):
+                reads = "numpy" in case.get("readers", [])
+                self.assertEqual(answer(reference.read_data, GRAMMAR / "data" / name), reads)
+
+    def test_canonical_forms(self):
+        for name, case in EXPECTED["data"].items():
+            if "numpy" in case.get("readers", []) and not name.endswith(".safetensors"):
+                with self.subTest(name):
+                    sequences = reference.read_text(str(GRAMMAR / "data" / name))
+                    self.assertEqual(strict_data.canonical(sequences, name.endswith(".conll")), case["canonical"])
+
+    def test_the_folder_is_what_the_script_writes(self):
+        done = subprocess.run([sys.executable, ROOT / "tools/make_grammar.py", "--check"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_the_pytorch_module_has_a_copy_of_the_strict_readers(self):
+        body = lambda path: re.split(r"\n(?=WIDTHS = )", (ROOT / path).read_text(encoding="utf-8"))[1]
+        self.assertEqual(body("python/monolayer_torch.py"), body("tools/strict_files.py"))
+
+
+if __name__ == "__main__":
+    unittest.main()
