@@ -114,7 +114,7 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
         Command::Train(args) => train::run(args, &cli.shared),
         Command::Experiment(args) => experiment::run(args, &cli.shared),
         Command::Report(args) => report::run(args, &cli.shared),
-        Command::Demo(args) => demo::run(args),
+        Command::Demo(args) => demo::run(args, &cli.shared),
         Command::Bench(args) => bench::run(args, &cli.shared),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -6,6 +6,7 @@
 
 pub mod architecture;
 mod attention;
+mod batch;
 pub mod bound;
 pub mod ceilings;
 pub mod checkpoint;

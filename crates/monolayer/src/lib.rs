@@ -15,15 +15,6 @@ pub mod memorize;
 pub mod model;
 pub mod paper;
 
-// The names that files under work elsewhere still use for modules that have moved.
-use arithmetic::{kernels, matrix};
-use context_map::search;
-use data as dataset;
-use data::{context, embedding, positions as position, separation, token_vectors};
-use model::with_model;
-use model::{certificate, exact, exact_file, file as model_file, rank};
-use paper::{attention, feed_forward, transformer};
-
 pub use arithmetic::Matrix;
 pub use data::Dataset;
 pub use error::{Error, Place, Result};

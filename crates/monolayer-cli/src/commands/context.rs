@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use monolayer::context_map::float_weights::TightScale;
+use monolayer::context_map::float_weights::FloatWeights;
 use monolayer::context_map::theorem_weights::weights;
 use monolayer::context_map::{ContextMap, View};
 use monolayer::data::Tokens;
@@ -219,7 +219,7 @@ fn run_tight(
     view: &View,
     agreement: Option<&Agreement>,
 ) -> Result<Outcome> {
-    let scale = TightScale {
+    let scale = FloatWeights {
         labels_only: args.map.labels,
         kappa: args.kappa,
         w_o: args.w_o,

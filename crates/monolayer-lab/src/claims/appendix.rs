@@ -1,7 +1,7 @@
 //! Appendix C: masks.
 
 use monolayer::context_map::View;
-use monolayer::context_map::float_weights::TightScale;
+use monolayer::context_map::float_weights::FloatWeights;
 use monolayer::data::Format;
 use monolayer::data::embedding::Embedding;
 use monolayer::data::positions::Positions;
@@ -48,7 +48,7 @@ fn appendix_c(context: &Context) -> Result<Finding> {
     let vectors = TokenVectors::new(&data, &Embedding::Sign(1), &Positions::None, 0, 0)?;
     let view = View::new(&data, &vectors, Mask::Causal);
     let kappa = context.mutate(None, Some(0.0));
-    let scale = TightScale { labels_only: false, kappa, w_o: None, seed: 0, candidates: 32 };
+    let scale = FloatWeights { labels_only: false, kappa, w_o: None, seed: 0, candidates: 32 };
     let found = scale.build(&view, None, &|_, _| {})?.certificate;
     Ok(Finding::printed(found.holds())
         .count("contexts", view.contexts.count)

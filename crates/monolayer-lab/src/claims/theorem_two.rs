@@ -2,7 +2,7 @@
 
 use monolayer::arithmetic::{Interval, Number as _};
 use monolayer::context_map::View;
-use monolayer::context_map::float_weights::TightScale;
+use monolayer::context_map::float_weights::FloatWeights;
 use monolayer::data::embedding::Embedding;
 use monolayer::data::positions::Positions;
 use monolayer::data::separation::{Separation, separation};
@@ -99,7 +99,7 @@ fn floats(context: &Context) -> Result<Finding> {
     let vectors = TokenVectors::new(&data, &Embedding::Sign(1), &Positions::None, 0, 0)?;
     let view = View::new(&data, &vectors, Mask::None);
     let kappa = context.mutate(None, Some(0.0));
-    let scale = TightScale { labels_only: false, kappa, w_o: None, seed: 0, candidates: 32 };
+    let scale = FloatWeights { labels_only: false, kappa, w_o: None, seed: 0, candidates: 32 };
     let found = scale.build(&view, None, &|_, _| {})?;
     let log2_delta = found.certificate.log2_delta().unwrap_or(f64::NEG_INFINITY);
     Ok(Finding::printed(found.certificate.holds())

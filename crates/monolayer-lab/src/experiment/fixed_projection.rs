@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use monolayer::context_map::float_weights::TightScale;
+use monolayer::context_map::float_weights::FloatWeights;
 use monolayer::context_map::theorem_weights::weights::{Scale, Weights};
 use monolayer::context_map::{ContextMap, View};
 use monolayer::data::context::Contexts;
@@ -152,7 +152,7 @@ fn theorem(settings: &Settings, data: &Dataset, options: &Options, scale: &str, 
     if scale == PAPER {
         return Ok(Weights::new(&view, Scale::Paper, seed, candidates)?.map);
     }
-    let tight = TightScale { labels_only: false, kappa: None, w_o: None, seed, candidates };
+    let tight = FloatWeights { labels_only: false, kappa: None, w_o: None, seed, candidates };
     let tight = tight.build(&view, None, &|_, _| {})?;
     let mut map = tight.map;
     if scale == SPREAD {

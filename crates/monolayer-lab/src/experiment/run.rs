@@ -26,12 +26,12 @@ pub struct Outcome {
     pub figures: Vec<Figure>,
 }
 
-/// Runs an experiment in a directory, or takes up a run that stopped there. `tell` hears of points done and points in all.
+/// Runs an experiment in a directory, or takes up a run that stopped there. `on_progress` hears of points done and points in all.
 pub fn run(
     experiment: &dyn Experiment,
     settings: &Settings,
     directory: &Path,
-    tell: &dyn Fn(usize, usize),
+    on_progress: &dyn Fn(usize, usize),
 ) -> Result<Outcome> {
     let grid = experiment.grid(settings)?;
     fs::create_dir_all(directory).map_err(|e| Error::io(directory, e))?;
@@ -53,7 +53,7 @@ pub fn run(
             found
         };
         points.0.push((at.clone(), found));
-        tell(i + 1, grid.len());
+        on_progress(i + 1, grid.len());
     }
     let figures = experiment.figures(settings, &points);
     let summary = experiment.summary(settings, &points);

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use monolayer::context_map::View;
-use monolayer::context_map::float_weights::TightScale;
+use monolayer::context_map::float_weights::FloatWeights;
 use monolayer::context_map::theorem_weights::weights::Scale;
 use monolayer::context_map::theorem_weights::{Request, Way, certify};
 use monolayer::data::embedding::Embedding;
@@ -90,7 +90,7 @@ impl Experiment for Separation {
         let guarantee = Guarantee::new(tokens.len(), at.count("length"), d, &constants);
         let vectors = TokenVectors::new(&data, &Embedding::Sign(1), &Positions::None, 0, at.seed())?;
         let view = View::new(&data, &vectors, Mask::None);
-        let scale = TightScale {
+        let scale = FloatWeights {
             labels_only: false,
             kappa: None,
             w_o: None,

@@ -24,11 +24,11 @@ mod smallest_grid;
 use serde_json::json;
 
 pub use bound::Bound;
-use codes::Codes;
-use ids::Ids;
+use codes::CellCodes;
+use ids::CellIds;
 use layout::Layout;
 use quantizer::Quantizer;
-use readout::{Readout, TooClose};
+use readout::{CellReadout, TooClose};
 pub use settings::{Approximator, Progress};
 pub use size::Size;
 pub use smallest_grid::{Needed, SmallestGrid, Tried};
@@ -82,7 +82,7 @@ struct Blueprint {
     grid: Grid,
     cells: Cells,
     arrangement: Arrangement,
-    readout: Readout,
+    readout: CellReadout,
     bound: Bound,
 }
 
@@ -90,7 +90,7 @@ struct Blueprint {
 struct Arrangement {
     layout: Layout,
     quantizer: Quantizer,
-    ids: Ids,
+    ids: CellIds,
     /// What a computed id can be off, in quanta; 0 where only real arithmetic counts.
     error: f64,
 }
@@ -118,7 +118,7 @@ impl Approximator<'_> {
     /// Everything but the weights, for a grid with its levels.
     fn blueprint_on(&self, grid: Grid, levels: &Levels) -> Result<Blueprint> {
         let cells = levels.cells;
-        let mut best: Option<(Arrangement, Readout, Bound)> = None;
+        let mut best: Option<(Arrangement, CellReadout, Bound)> = None;
         for codes in self.codes(&grid, &cells) {
             let Some(arrangement) = Arrangement::with(&grid, &cells, &codes) else { continue };
             let Ok(readout) = arrangement.read_out(levels, grid.edges.len()) else { continue };
@@ -132,7 +132,7 @@ impl Approximator<'_> {
     }
 
     /// Codes worth trying.
-    fn codes(&self, grid: &Grid, cells: &Cells) -> Vec<Codes> {
+    fn codes(&self, grid: &Grid, cells: &Cells) -> Vec<CellCodes> {
         let on_progress = |tried: usize| self.report(&Progress::Codes(tried));
         let exact = codes::exact_codes(grid, cells);
         if !cells.symmetric {
@@ -223,13 +223,13 @@ fn does_not_fit(cells: &Cells) -> Error {
 
 impl Arrangement {
     /// The scales at which computed ids are certainly told apart, or else at which true ids are.
-    fn with(grid: &Grid, cells: &Cells, codes: &Codes) -> Option<Self> {
+    fn with(grid: &Grid, cells: &Cells, codes: &CellCodes) -> Option<Self> {
         let proved = (0..52).find_map(|e| Self::new(grid, cells, codes, f64::from(e).exp2(), true));
         proved.or_else(|| (2..52).find_map(|e| Self::new(grid, cells, codes, f64::from(e).exp2(), false)))
     }
 
     /// The arrangement with `unit` quanta to a unit, and with ramps as narrow as rounding allows; `None` if it does not do.
-    fn new(grid: &Grid, cells: &Cells, codes: &Codes, unit: f64, floats: bool) -> Option<Self> {
+    fn new(grid: &Grid, cells: &Cells, codes: &CellCodes, unit: f64, floats: bool) -> Option<Self> {
         let layout = Layout::new(codes, cells.length, unit)?;
         let gap = unit * codes.gap;
         let narrow = grid.edges.iter().flat_map(|edges| edges.windows(2).map(|w| w[1] - w[0])).fold(1.0, f64::min);
@@ -248,12 +248,12 @@ impl Arrangement {
         } else {
             (with(NARROWEST.min(narrow / 4.0)).0, 0.0)
         };
-        let ids = Ids::new(cells, codes, &layout);
+        let ids = CellIds::new(cells, codes, &layout);
         let wide = 2.0 * error + layout::RAMP * ids.gap + 2.0;
         (ids.gap >= 4.0 && wide <= ids.gap).then_some(Self { layout, quantizer, ids, error })
     }
 
-    fn read_out(&self, levels: &Levels, d: usize) -> std::result::Result<Readout, TooClose> {
-        Readout::new(&self.ids, &self.layout, self.error, &levels.levels, d)
+    fn read_out(&self, levels: &Levels, d: usize) -> std::result::Result<CellReadout, TooClose> {
+        CellReadout::new(&self.ids, &self.layout, self.error, &levels.levels, d)
     }
 }

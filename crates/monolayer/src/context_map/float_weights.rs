@@ -18,7 +18,7 @@ const GRID: f64 = 1.0 / (1_u64 << 40) as f64;
 
 /// How to look for a map.
 #[derive(Debug, Clone, PartialEq)]
-pub struct TightScale {
+pub struct FloatWeights {
     /// Widen the gap between contexts with different labels only.
     pub labels_only: bool,
     /// The scale of queries, in place of one that is searched for.
@@ -33,7 +33,7 @@ pub struct TightScale {
 
 /// A map, and what was proved of it.
 #[derive(Debug, Clone)]
-pub struct TightMap {
+pub struct CertifiedMap {
     /// Its weights.
     pub map: ContextMap,
     /// What was searched for, and how the search went.
@@ -50,9 +50,9 @@ pub struct TightMap {
     pub certificate_time: Duration,
 }
 
-impl TightScale {
-    /// Searches and certifies. `label` has one label for each context; `tell` hears of candidates tried and the best gap.
-    pub fn build(&self, view: &View, label: Option<&[u32]>, tell: &dyn Fn(usize, f64)) -> Result<TightMap> {
+impl FloatWeights {
+    /// Searches and certifies. `label` has one label for each context; `on_progress` hears of candidates tried and the best gap.
+    pub fn build(&self, view: &View, label: Option<&[u32]>, on_progress: &dyn Fn(usize, f64)) -> Result<CertifiedMap> {
         let separation = token_separation(view)?;
         let groups = match label {
             Some(label) if self.labels_only => Groups::by_label(view, label),
@@ -62,7 +62,7 @@ impl TightScale {
 
         let start = Instant::now();
         let search = Search { kappa: self.kappa, grid: GRID, seed: self.seed, candidates: self.candidates };
-        let found = search.run(view, &groups, tell);
+        let found = search.run(view, &groups, on_progress);
         let search_time = start.elapsed();
 
         let start = Instant::now();
@@ -70,7 +70,7 @@ impl TightScale {
         let certificate = Certificate::new(view, &map, &separation, label, MOST_BITS);
         let certificate_time = start.elapsed();
         let deviation = standard_deviation(&found.projection.ids(view));
-        Ok(TightMap { map, found, separation, certificate, deviation, search_time, certificate_time })
+        Ok(CertifiedMap { map, found, separation, certificate, deviation, search_time, certificate_time })
     }
 
     /// The weights: any direction will do for `W_O`, and the last axis is one.

@@ -47,14 +47,14 @@ pub struct Found {
 }
 
 /// Searches for a projection with a wide smallest gap, on the grid of single precision.
-pub fn search(view: &View, groups: &Groups, seed: u64, candidates: usize, tell: &dyn Fn(usize, f64)) -> Found {
-    Search { kappa: None, grid: SINGLE_GRID, seed, candidates }.run(view, groups, tell)
+pub fn search(view: &View, groups: &Groups, seed: u64, candidates: usize, on_progress: &dyn Fn(usize, f64)) -> Found {
+    Search { kappa: None, grid: SINGLE_GRID, seed, candidates }.run(view, groups, on_progress)
 }
 
 impl Search {
     /// A quarter of the candidates are random; of the others half widen the best one's closest pairs, half change it at
-    /// random. `tell` hears, after each round, how many were tried in it and the best gap over the spread of the ids.
-    pub fn run(&self, view: &View, groups: &Groups, tell: &dyn Fn(usize, f64)) -> Found {
+    /// random. `on_progress` hears, after each round, how many were tried in it and the best gap over the spread of the ids.
+    pub fn run(&self, view: &View, groups: &Groups, on_progress: &dyn Fn(usize, f64)) -> Found {
         let objective = Objective::new(view, groups);
         // Where nothing must be told apart every candidate is as good as the first.
         let candidates = if groups.0.is_empty() { 1 } else { self.candidates.max(1) };
@@ -90,7 +90,7 @@ impl Search {
             tried += round;
             let value = best.as_ref().map_or(0.0, |(value, _)| *value);
             progress.push((tried, value));
-            tell(round, value);
+            on_progress(round, value);
         }
         let (_, projection) = best.expect("at least one candidate");
         Found { projection, candidates: tried, progress }

@@ -107,14 +107,14 @@ impl Counts {
 
 /// The counts of all entities, and of those of each type.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Scores {
+pub struct EntityScores {
     /// Whatever their type.
     pub all: Counts,
     /// By type.
     pub by_type: BTreeMap<String, Counts>,
 }
 
-impl Scores {
+impl EntityScores {
     /// Counts the entities of one sequence: what the data says and what was predicted.
     pub fn add<'a>(&mut self, truth: impl IntoIterator<Item = Tag<'a>>, predicted: impl IntoIterator<Item = Tag<'a>>) {
         let (truth, predicted) = (entities(truth), entities(predicted));
@@ -150,8 +150,8 @@ mod tests {
         entities(tags(labels)).iter().map(|e| (e.start, e.end, e.kind)).collect()
     }
 
-    fn scores(truth: &[&[&str]], predicted: &[&[&str]]) -> Scores {
-        let mut scores = Scores::default();
+    fn scores(truth: &[&[&str]], predicted: &[&[&str]]) -> EntityScores {
+        let mut scores = EntityScores::default();
         truth.iter().zip(predicted).for_each(|(t, p)| scores.add(tags(t), tags(p)));
         scores
     }
@@ -256,7 +256,7 @@ mod tests {
                 1..5,
             ),
         ) {
-            let mut scores = Scores::default();
+            let mut scores = EntityScores::default();
             for s in &sequences {
                 let half = |pick: fn(&(&'static str, &'static str)) -> &'static str| {
                     s.iter().map(move |pair| Tag::parse(pick(pair)).unwrap())

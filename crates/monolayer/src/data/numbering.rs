@@ -1,7 +1,7 @@
 //! Tokens and labels as numbers, equal for equal ones, and as text for people.
 
 use super::{Dataset, Labels, Tokens};
-use crate::context::distinct_rows;
+use crate::data::context::distinct_rows;
 
 impl Dataset {
     /// A number per token, equal for equal words or vectors.

@@ -57,7 +57,7 @@ const KINDS: [(&str, Kind); 9] = [
 /// The letters of dyck are brackets, so K is even: `(`, `)`, `[`, `]`, `{`, `}`, `<`, `>`, then `(5`, `)5`, and so on.
 ///
 /// ```
-/// use monolayer::dataset::Task;
+/// use monolayer::data::Task;
 ///
 /// let task: Task = "task:sort:alphabet=4,length=1..6".parse()?;
 /// assert_eq!(task.dataset()?.sequences(), 5460);

@@ -10,23 +10,23 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::attention::{Attention, Mask};
-use crate::certificate::{self, Claim};
-use crate::context::{Agreement, Contexts};
+use crate::arithmetic::kernels::Real;
+use crate::arithmetic::matrix::Matrix;
+use crate::context_map::search::{self, Found, Search};
 use crate::context_map::{Groups, View, standard_deviation};
-use crate::dataset::{Dataset, Labels, Tokens, Vocabulary};
-use crate::embedding::Embedding;
+use crate::data::context::{Agreement, Contexts};
+use crate::data::embedding::Embedding;
+use crate::data::positions::Positions;
+use crate::data::token_vectors::TokenVectors;
+use crate::data::{Dataset, Labels, Tokens, Vocabulary};
 use crate::error::{Error, Result};
-use crate::feed_forward::FeedForward;
-use crate::kernels::Real;
-use crate::matrix::Matrix;
+use crate::model;
+use crate::model::certificate::{self, Claim};
+use crate::model::with_model;
 use crate::model::{AnyModel, Head, Model, UNKNOWN, Words};
-use crate::model_file;
-use crate::position::Positions;
-use crate::search::{self, Found, Search};
-use crate::token_vectors::TokenVectors;
-use crate::transformer::{Layer, Transformer};
-use crate::with_model;
+use crate::paper::attention::{Attention, Mask};
+use crate::paper::feed_forward::FeedForward;
+use crate::paper::transformer::{Layer, Transformer};
 use gated::proof::{self, Proof};
 use gated::{Covered, Gated, Plan};
 
@@ -116,7 +116,7 @@ impl Compiled {
     /// Writes the model with its certificate, whole or not at all.
     pub fn save(&self, dir: impl AsRef<Path>, data: &Dataset) -> Result<()> {
         let certify = |dir: &Path| certificate::write(dir, data, self.impossible.len(), &self.claims);
-        with_model!(&self.model, model => model_file::write(model, dir.as_ref(), certify))
+        with_model!(&self.model, model => model::file::write(model, dir.as_ref(), certify))
     }
 }
 

@@ -5,10 +5,10 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::dataset::Dataset;
+use crate::data::Dataset;
 use crate::error::{Error, Result};
 use crate::model::Model;
-use crate::rank::rank;
+use crate::model::rank::rank;
 
 /// The version of certificate.json.
 pub const FORMAT: &str = "monolayer-certificate/1";

@@ -8,16 +8,16 @@ use safetensors::tensor::{Dtype, TensorView};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::attention::{Head as AttentionHead, Kind, Mask};
-use crate::dataset::Vocabulary;
+use crate::arithmetic::kernels::Real;
+use crate::arithmetic::matrix::Matrix;
+use crate::data::Vocabulary;
 use crate::error::{Error, Result};
-use crate::feed_forward::FeedForward;
-use crate::kernels::Real;
-use crate::matrix::Matrix;
 use crate::model::strict_json;
 use crate::model::tensor_file::Tensors;
 use crate::model::{AnyModel, Head, Model, Words};
-use crate::transformer::{Layer, Transformer};
+use crate::paper::attention::{Head as AttentionHead, Kind, Mask};
+use crate::paper::feed_forward::FeedForward;
+use crate::paper::transformer::{Layer, Transformer};
 
 /// The version that this library writes.
 pub const FORMAT: &str = "monolayer/1";
@@ -82,7 +82,7 @@ pub fn read(dir: &Path) -> Result<AnyModel> {
     match config.dtype.as_str() {
         "f32" => read_model(dir, config).map(AnyModel::F32),
         "f64" => read_model(dir, config).map(AnyModel::F64),
-        crate::exact_file::DTYPE => Err(Error::model(
+        crate::model::exact_file::DTYPE => Err(Error::model(
             dir.join("config.json"),
             "its numbers are exact (weights.json), not floats",
             "predict, verify, inspect and hardmax read such models",

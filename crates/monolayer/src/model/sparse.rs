@@ -37,7 +37,7 @@ impl<R: Real> Sparse<R> {
         if model.transformer.pre_feed_forward.is_some() {
             return None;
         }
-        let reach = reach(model, block);
+        let largest_input = largest_input(model, block);
         let wanted: Vec<usize> = (0..used.len()).filter(|&w| used[w]).collect();
         let q = block.b1.len();
         let lists: Vec<Vec<Vec<u32>>> = wanted
@@ -47,7 +47,7 @@ impl<R: Real> Sparse<R> {
                 let mut sums = vec![R::ZERO; chunk.len() * q];
                 kernels::product(&rows, &block.w1.data, block.w1.cols, &mut sums, false, Parallelism::None);
                 let can_fire = |row: &[R]| -> Vec<u32> {
-                    (0..q).filter(|&j| row[j].to_f64() + reach[j] > 0.0).map(|j| j as u32).collect()
+                    (0..q).filter(|&j| row[j].to_f64() + largest_input[j] > 0.0).map(|j| j as u32).collect()
                 };
                 sums.chunks_exact(q).map(can_fire).collect()
             })
@@ -89,7 +89,7 @@ impl<R: Real> Sparse<R> {
 }
 
 /// The most that places, attention and bias can add to what each unit reads of a word's code, rounding included.
-fn reach<R: Real>(model: &Model<R>, block: &FeedForward<R>) -> Vec<f64> {
+fn largest_input<R: Real>(model: &Model<R>, block: &FeedForward<R>) -> Vec<f64> {
     let d = model.transformer.d;
     let wide = |x: &[R]| -> Vec<f64> { x.iter().map(|x| x.to_f64()).collect() };
     let products = |rows: &Matrix<R>, with: &Matrix<R>| {
@@ -98,11 +98,11 @@ fn reach<R: Real>(model: &Model<R>, block: &FeedForward<R>) -> Vec<f64> {
         Matrix::new(rows.rows, with.rows, out)
     };
     let largest = |m: &Matrix<f64>, c: usize| m.iter_rows().map(|row| row[c].abs()).fold(0.0, f64::max);
-    let mut reach: Vec<f64> = wide(&block.b1);
+    let mut largest_input: Vec<f64> = wide(&block.b1);
     if let Some(positions) = &model.positions {
         let places = products(positions, &block.w1);
-        for (j, reach) in reach.iter_mut().enumerate() {
-            *reach += places.iter_rows().map(|row| row[j]).fold(f64::NEG_INFINITY, f64::max);
+        for (j, largest_input) in largest_input.iter_mut().enumerate() {
+            *largest_input += places.iter_rows().map(|row| row[j]).fold(f64::NEG_INFINITY, f64::max);
         }
     }
     let heads = model.transformer.layers[0].attention.iter().flat_map(|attention| &attention.heads);
@@ -112,9 +112,9 @@ fn reach<R: Real>(model: &Model<R>, block: &FeedForward<R>) -> Vec<f64> {
         for c in 0..head.w_v.rows {
             let value = [&words, &places].into_iter().flatten().map(|m| largest(m, c)).sum::<f64>();
             let column: Vec<f64> = (0..d).map(|i| head.w_o.row(i)[c].to_f64()).collect();
-            for (j, reach) in reach.iter_mut().enumerate() {
+            for (j, largest_input) in largest_input.iter_mut().enumerate() {
                 let weight: f64 = block.w1.row(j).iter().zip(&column).map(|(w, o)| w.to_f64() * o).sum();
-                *reach += weight.abs() * value;
+                *largest_input += weight.abs() * value;
             }
         }
     }
@@ -122,9 +122,9 @@ fn reach<R: Real>(model: &Model<R>, block: &FeedForward<R>) -> Vec<f64> {
     let share = (d as f64 + 8.0) * 4.0 * R::UNIT_ROUNDOFF.to_f64();
     let codes = model.words.iter().flat_map(|words| &words.embedding.data);
     let entry = codes.fold(0.0, |m: f64, x| m.max(x.to_f64().abs()));
-    for (j, reach) in reach.iter_mut().enumerate() {
+    for (j, largest_input) in largest_input.iter_mut().enumerate() {
         let size: f64 = block.w1.row(j).iter().map(|w| w.to_f64().abs()).sum::<f64>() * entry;
-        *reach += share * (size + reach.abs());
+        *largest_input += share * (size + largest_input.abs());
     }
-    reach
+    largest_input
 }

@@ -32,7 +32,7 @@ pub trait Points {
 }
 
 /// The rows of a row-major `[N, d]` array.
-struct Rows<'a> {
+struct PointRows<'a> {
     d: usize,
     rows: &'a [f64],
 }
@@ -41,7 +41,7 @@ struct Rows<'a> {
 /// the rows of a row-major `[N, d]` array. Floats cannot be a unit vector exactly: v is a little shorter, which the upper
 /// bound allows, and the lower bound is verified for v as it is.
 pub fn lemma_2(d: usize, points: &[f64], seed: u64) -> Result<Direction> {
-    lemma_2_for(&Rows { d, rows: points }, seed)
+    lemma_2_for(&PointRows { d, rows: points }, seed)
 }
 
 /// Lemma 2 for any kind of points.
@@ -84,7 +84,7 @@ pub fn lemma_3(d: usize, vocabulary: &[f64], delta: f64, seed: u64) -> Result<Sc
     let kappa = size.powi(4) * Interval::pi() * Interval::point(d as f64) * Interval::point(delta)
         / (Interval::point(8.0) * Interval::point(epsilon) * Interval::point(below(constants.r_min)));
     let kappa = kappa.hi();
-    let projected = sorted(&Rows { d, rows: vocabulary }, &direction.v);
+    let projected = sorted(&PointRows { d, rows: vocabulary }, &direction.v);
     let keys = projected.windows(2).map(|w| (w[1].0 - w[0].0).mignitude()).fold(f64::INFINITY, f64::min);
     let queries = projected.iter().map(|p| p.0.mignitude()).fold(f64::INFINITY, f64::min);
     let apart = if keys.is_finite() {
@@ -110,7 +110,7 @@ pub(crate) fn shortened(x: Vec<f64>) -> Vec<f64> {
     x.into_iter().map(|x| (x / length * (1.0 - 1e-10) / GRID).trunc() * GRID).collect()
 }
 
-impl Points for Rows<'_> {
+impl Points for PointRows<'_> {
     fn d(&self) -> usize {
         self.d
     }
@@ -224,7 +224,7 @@ mod tests {
     }
 
     fn holds(d: usize, rows: &[f64], v: &[f64]) -> bool {
-        super::holds(&Rows { d, rows }, v)
+        super::holds(&PointRows { d, rows }, v)
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use monolayer::arithmetic::{Ball, Number};
 use monolayer::context_map::certificate::{Certificate, output_length};
 use monolayer::context_map::coincidence::Reason;
-use monolayer::context_map::float_weights::TightScale;
+use monolayer::context_map::float_weights::FloatWeights;
 use monolayer::context_map::order::Order;
 use monolayer::context_map::token_separation::token_separation;
 use monolayer::context_map::{ContextMap, Groups, Projection, View};
@@ -206,11 +206,11 @@ fn rounding_is_no_gap() {
     }
 }
 
-fn scale(candidates: usize) -> TightScale {
-    TightScale { labels_only: false, kappa: None, w_o: None, seed: 3, candidates }
+fn scale(candidates: usize) -> FloatWeights {
+    FloatWeights { labels_only: false, kappa: None, w_o: None, seed: 3, candidates }
 }
 
-fn built(data: &Dataset, positions: &str, scale: &TightScale) -> monolayer::context_map::float_weights::TightMap {
+fn built(data: &Dataset, positions: &str, scale: &FloatWeights) -> monolayer::context_map::float_weights::CertifiedMap {
     let vectors = TokenVectors::new(data, &Embedding::Sign(16), &positions.parse().unwrap(), 0, 0).unwrap();
     let view = View::new(data, &vectors, Mask::None);
     scale.build(&view, None, &|_, _| ()).unwrap()
@@ -251,10 +251,10 @@ fn without_kappa_or_output_it_is_no_contextual_map() {
     // With places: the same words in another order have the same mean, and one word in two contexts needs W_O.
     let data = Dataset::read("test", Format::Conll, "a\nb\nc\n\na\nc\nb\n".as_bytes()).unwrap();
     assert!(built(&data, "sign:8", &scale(20)).certificate.holds());
-    let no_kappa = built(&data, "sign:8", &TightScale { kappa: Some(0.0), ..scale(20) }).certificate;
+    let no_kappa = built(&data, "sign:8", &FloatWeights { kappa: Some(0.0), ..scale(20) }).certificate;
     assert!(!no_kappa.holds());
     assert_eq!(no_kappa.coinciding.iter().map(|c| c.2).collect::<Vec<_>>(), [Reason::EqualMeans]);
-    let no_output = built(&data, "sign:8", &TightScale { w_o: Some(0.0), ..scale(20) }).certificate;
+    let no_output = built(&data, "sign:8", &FloatWeights { w_o: Some(0.0), ..scale(20) }).certificate;
     assert_eq!(no_output.coinciding.iter().map(|c| c.2).collect::<Vec<_>>(), [Reason::NoOutput]);
 }
 
@@ -262,11 +262,11 @@ fn without_kappa_or_output_it_is_no_contextual_map() {
 fn the_size_of_the_output_weight() {
     // W_O far too large for eq. 32: other tokens are told apart by the coordinates that it leaves alone.
     let data = Dataset::read("test", Format::Conll, "a\nb\n\na\nc\n\nb\nc\n".as_bytes()).unwrap();
-    let large = built(&data, "none", &TightScale { w_o: Some(1e6), ..scale(20) }).certificate;
+    let large = built(&data, "none", &FloatWeights { w_o: Some(1e6), ..scale(20) }).certificate;
     assert!(large.holds() && large.other_token >= 2.0);
     // In one dimension there is nothing else: not proved.
     let data = vectors(&[vec![vec![1.0], vec![2.0]], vec![vec![1.0], vec![3.0]]]);
-    assert!(!built(&data, "none", &TightScale { w_o: Some(1e6), ..scale(20) }).certificate.holds());
+    assert!(!built(&data, "none", &FloatWeights { w_o: Some(1e6), ..scale(20) }).certificate.holds());
 }
 
 #[test]
@@ -291,7 +291,7 @@ fn conll() {
     let vectors = TokenVectors::new(&data, &Embedding::Sign(64), &"sign:32".parse().unwrap(), 0, 0).unwrap();
     let view = View::new(&data, &vectors, Mask::None);
     let label = view.contexts.agree(&data.label_ids().unwrap()).label;
-    let scale = TightScale { labels_only: true, ..scale(400) };
+    let scale = FloatWeights { labels_only: true, ..scale(400) };
     let tight = scale.build(&view, Some(&label), &|_, _| ()).unwrap();
     let certificate = &tight.certificate;
     assert!(certificate.holds(), "Definition 2 in full");
@@ -299,8 +299,8 @@ fn conll() {
     assert!(labelled >= 5e-5, "{labelled}");
     assert_eq!(tight.separation.vocabulary, 75_971);
     for (kappa, w_o) in [(Some(0.0), None), (None, Some(0.0))] {
-        let broken = TightScale { kappa, w_o, ..scale.clone() };
-        let broken = TightScale { candidates: 1, ..broken }.build(&view, Some(&label), &|_, _| ()).unwrap();
+        let broken = FloatWeights { kappa, w_o, ..scale.clone() };
+        let broken = FloatWeights { candidates: 1, ..broken }.build(&view, Some(&label), &|_, _| ()).unwrap();
         assert!(!broken.certificate.holds());
     }
 }

@@ -2,7 +2,7 @@
 
 use monolayer::arithmetic::{Ball, Interval, Number};
 use monolayer::context_map::theorem_weights::direct::evaluate;
-use monolayer::context_map::theorem_weights::scores::Scores;
+use monolayer::context_map::theorem_weights::scores::TokenScores;
 use monolayer::context_map::theorem_weights::weights::Scale;
 use monolayer::context_map::theorem_weights::{Certified, Request, Way, certify, toys};
 use monolayer::context_map::{Groups, View};
@@ -92,7 +92,7 @@ fn nine_vectors_directly() {
     let mut groups = Groups::by_context(&view);
     groups.0.iter_mut().for_each(|group| group.retain(|m| chosen.contains(&view.place(m.token).0)));
     groups.0.retain(|group| group.len() > 1);
-    let scores = Scores::new(&view, &found.weights.map).unwrap();
+    let scores = TokenScores::new(&view, &found.weights.map).unwrap();
     let direct = evaluate(&scores, &groups, 1 << 21).unwrap();
     eprintln!("{direct:?}, by the identity {identity:?}");
     let direct = direct.closest.unwrap().0;

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use monolayer::Dataset;
 use monolayer::context_map::View;
-use monolayer::context_map::float_weights::TightScale;
+use monolayer::context_map::float_weights::FloatWeights;
 use monolayer::context_map::theorem_weights::weights::Scale;
 use monolayer::context_map::theorem_weights::{Request, Way, certify, toys};
 use monolayer::data::embedding::Embedding;
@@ -37,7 +37,7 @@ fn toy(data: &Dataset, request: Request) -> Result<Row> {
     let view = View::new(data, &vectors, Mask::None);
     let at = |scale| certify(&view, &Request { scale, way: Way::Identity, ..request });
     let paper = at(Scale::Paper)?;
-    let tight = TightScale { labels_only: false, kappa: None, w_o: None, seed: request.seed, candidates: 40 };
+    let tight = FloatWeights { labels_only: false, kappa: None, w_o: None, seed: request.seed, candidates: 40 };
     Ok(Row {
         name: data.name.clone(),
         theorem: Some(paper.theorem.log2_delta),

@@ -6,7 +6,7 @@ use monolayer::Dataset;
 use monolayer::context_map::View;
 use monolayer::context_map::certificate::{Certificate, Distance};
 use monolayer::context_map::coincidence::{Reason, is_zero};
-use monolayer::context_map::float_weights::TightMap;
+use monolayer::context_map::float_weights::CertifiedMap;
 use monolayer::data::context::Agreement;
 use monolayer::data::separation::Separation;
 use monolayer::paper::theorem_two::Guarantee;
@@ -21,7 +21,7 @@ const SHOWN: usize = 3;
 pub struct Report<'a> {
     pub data: &'a Dataset,
     pub view: &'a View<'a>,
-    pub tight: &'a TightMap,
+    pub tight: &'a CertifiedMap,
     pub agreement: Option<&'a Agreement>,
     /// Of `W_Q`, `W_K`, `W_V`, `W_O`.
     pub ranks: [usize; 4],

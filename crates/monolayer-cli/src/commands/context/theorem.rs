@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::ValueEnum;
 use monolayer::context_map::View;
-use monolayer::context_map::float_weights::TightScale;
+use monolayer::context_map::float_weights::FloatWeights;
 use monolayer::context_map::theorem_weights::weights::Scale;
 use monolayer::context_map::theorem_weights::{Certified, Request, Way, certify};
 use monolayer::data::context::Agreement;
@@ -102,8 +102,8 @@ pub fn run(
 }
 
 /// A short search, enough to see the order of magnitude.
-fn tight(seed: u64) -> TightScale {
-    TightScale { labels_only: false, kappa: None, w_o: None, seed, candidates: TIGHT_CANDIDATES }
+fn tight(seed: u64) -> FloatWeights {
+    FloatWeights { labels_only: false, kappa: None, w_o: None, seed, candidates: TIGHT_CANDIDATES }
 }
 
 /// What the theorem's weights do, with the tight map beside them.

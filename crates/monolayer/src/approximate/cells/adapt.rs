@@ -159,14 +159,14 @@ struct Table {
 }
 
 /// Lines along one coordinate of one token, the other entries random.
-struct Line<'a> {
+struct SampledLine<'a> {
     f: &'a dyn Function,
     sequence: Vec<f64>,
     outputs: Vec<f64>,
     entry: usize,
 }
 
-impl Line<'_> {
+impl SampledLine<'_> {
     /// The outputs of all tokens with the entry at `x`.
     fn at(&mut self, x: f64) -> &[f64] {
         self.sequence[self.entry] = x;
@@ -176,11 +176,11 @@ impl Line<'_> {
 }
 
 /// Random lines along a coordinate, of each token or, up to symmetry, of the first one.
-fn lines(f: &dyn Function, coordinate: usize, seed: u64) -> Vec<Line<'_>> {
+fn lines(f: &dyn Function, coordinate: usize, seed: u64) -> Vec<SampledLine<'_>> {
     let entries = f.dim() * f.length();
     let tokens = if f.is_equivariant() { 1 } else { f.length() };
     let mut rng = ChaCha8Rng::seed_from_u64(seed ^ coordinate as u64);
-    let mut line = |token: usize| Line {
+    let mut line = |token: usize| SampledLine {
         f,
         sequence: (0..entries).map(|_| rng.random::<f64>()).collect(),
         outputs: vec![0.0; entries],
@@ -190,7 +190,7 @@ fn lines(f: &dyn Function, coordinate: usize, seed: u64) -> Vec<Line<'_>> {
 }
 
 /// Where many lines jump: edges that the function asks for.
-fn jumps(lines: &mut [Line]) -> Vec<f64> {
+fn jumps(lines: &mut [SampledLine]) -> Vec<f64> {
     let mut found: Vec<f64> = lines.iter_mut().flat_map(jumps_of).map(rounded).collect();
     found.sort_unstable_by(f64::total_cmp);
     let near = |a: &f64, b: &f64| b - a < 1e-8;
@@ -200,7 +200,7 @@ fn jumps(lines: &mut [Line]) -> Vec<f64> {
 }
 
 /// Where one line jumps: a difference between neighboring bins that stays when they come together.
-fn jumps_of(line: &mut Line) -> Vec<f64> {
+fn jumps_of(line: &mut SampledLine) -> Vec<f64> {
     let apart = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
     let at: Vec<Vec<f64>> = (0..=BINS).map(|bin| line.at(bin as f64 / BINS as f64).to_vec()).collect();
     let mut changes: Vec<(f64, usize)> = (0..BINS).map(|bin| (apart(&at[bin], &at[bin + 1]), bin)).collect();

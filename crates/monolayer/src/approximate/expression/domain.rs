@@ -40,13 +40,13 @@ impl Program {
         let mut open = None;
         for tapes in &self.tapes {
             for (output, tape) in tapes.iter().enumerate() {
-                let search = Search { program: self, tape, output };
+                let search = BoxSearch { program: self, tape, output };
                 match search.run(budget / (self.tapes.len() * tapes.len())) {
-                    Found::Defined(more) => {
+                    BoxVerdict::Defined(more) => {
                         ranges[output] = Some(ranges[output].map_or(more, |range| range.hull(more)));
                     }
-                    Found::Undefined(witness, what) => return Domain::Undefined { witness, what },
-                    Found::Open(place, what) => open = open.or(Some(Domain::Undecided { place, what })),
+                    BoxVerdict::Undefined(witness, what) => return Domain::Undefined { witness, what },
+                    BoxVerdict::Open(place, what) => open = open.or(Some(Domain::Undecided { place, what })),
                 }
             }
         }
@@ -55,7 +55,7 @@ impl Program {
 }
 
 /// What is known of one output.
-enum Found {
+enum BoxVerdict {
     Defined(Interval),
     Undefined(Vec<f64>, String),
     Open(Vec<Interval>, String),
@@ -68,14 +68,14 @@ enum Fate {
     Split(usize, String),
 }
 
-struct Search<'a> {
+struct BoxSearch<'a> {
     program: &'a Program,
     tape: &'a Tape,
     output: usize,
 }
 
-impl Search<'_> {
-    fn run(&self, budget: usize) -> Found {
+impl BoxSearch<'_> {
+    fn run(&self, budget: usize) -> BoxVerdict {
         let entries = self.program.dim() * self.program.length();
         let mut boxes = VecDeque::from([vec![Interval::new(0.0, 1.0); entries]]);
         let mut range: Option<Interval> = None;
@@ -85,10 +85,10 @@ impl Search<'_> {
             looked_at += 1;
             match self.look(&place) {
                 Fate::Fine(more) => range = Some(range.map_or(more, |range| range.hull(more))),
-                Fate::Undefined(witness, what) => return Found::Undefined(witness, what),
+                Fate::Undefined(witness, what) => return BoxVerdict::Undefined(witness, what),
                 Fate::Split(entry, what) => {
                     if looked_at >= budget {
-                        return Found::Open(place, what);
+                        return BoxVerdict::Open(place, what);
                     }
                     if place[entry].width() < NARROWEST {
                         open = open.or(Some((place, what)));
@@ -99,8 +99,8 @@ impl Search<'_> {
             }
         }
         match open {
-            Some((place, what)) => Found::Open(place, what),
-            None => Found::Defined(range.expect("at least one box")),
+            Some((place, what)) => BoxVerdict::Open(place, what),
+            None => BoxVerdict::Defined(range.expect("at least one box")),
         }
     }
 
@@ -203,7 +203,7 @@ impl Search<'_> {
         let critical = self.critical(node, trouble);
         let ranges = self.tape.ranges(hull);
         let jumps = |(index, node): (usize, &Node)| {
-            let jump = matches!(node, Node::Unary(Unary::Sign | Unary::Step, _));
+            let jump = matches!(node, Node::Unary(Unary::Sign | Unary::Instruction, _));
             jump && ranges.nodes[index].lo() < ranges.nodes[index].hi()
         };
         let continuous = ranges.trouble.is_none_or(|(first, _)| first > critical)

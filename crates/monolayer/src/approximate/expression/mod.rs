@@ -19,7 +19,7 @@ use crate::approximate::function::{Enclosure, Function};
 use crate::arithmetic::Interval;
 use crate::error::{Error, Result};
 pub use domain::Domain;
-use parse::{Code, Step};
+use parse::{Code, Instruction};
 use tape::Tape;
 
 /// A function given as text, for tokens of d coordinates and any number of tokens.
@@ -54,7 +54,7 @@ impl Expression {
     /// Whether the function knows the places of tokens, and may therefore not be equivariant.
     pub fn uses_places(&self) -> bool {
         let mut steps = self.codes.iter().flat_map(|code| &code.steps);
-        steps.any(|step| matches!(step, Step::Place | Step::OwnPlace))
+        steps.any(|step| matches!(step, Instruction::Place | Instruction::OwnPlace))
     }
 
     /// What is to be done for the output token `own`.

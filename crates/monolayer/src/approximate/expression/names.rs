@@ -32,7 +32,7 @@ const NAMES: [(&str, Name); 19] = [
     ("abs", Name::Unary(Unary::Abs)),
     ("tanh", Name::Unary(Unary::Tanh)),
     ("sign", Name::Unary(Unary::Sign)),
-    ("step", Name::Unary(Unary::Step)),
+    ("step", Name::Unary(Unary::Instruction)),
     ("pi", Name::Pi),
     ("self", Name::Itself),
     ("place", Name::Place),

@@ -34,7 +34,7 @@ pub(super) enum Unary {
     Abs,
     Tanh,
     Sign,
-    Step,
+    Instruction,
 }
 
 /// Functions of two numbers.
@@ -61,7 +61,7 @@ pub(super) enum Aggregate {
 
 /// A step of a stack machine.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Step {
+pub(super) enum Instruction {
     /// Push a number.
     Number(Constant),
     /// Push a coordinate, from 0, of the running token.
@@ -87,7 +87,7 @@ pub(super) enum Step {
 /// The code of one expression, with the bytes of the text that each step comes from.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Code {
-    pub steps: Vec<Step>,
+    pub steps: Vec<Instruction>,
     pub spans: Vec<Range<usize>>,
 }
 
@@ -126,7 +126,7 @@ struct Parser<'a> {
     words: Vec<Placed>,
     at: usize,
     depth: usize,
-    steps: Vec<Step>,
+    steps: Vec<Instruction>,
     spans: Vec<Range<usize>>,
 }
 
@@ -151,7 +151,7 @@ impl Parser<'_> {
     }
 
     /// Adds a step for the text from byte `start` to the last word taken.
-    fn emit(&mut self, step: Step, start: usize) {
+    fn emit(&mut self, step: Instruction, start: usize) {
         self.steps.push(step);
         self.spans.push(start..self.words[self.at - 1].span.end);
     }
@@ -161,7 +161,7 @@ impl Parser<'_> {
         self.term()?;
         while let Some(sign) = self.take(&['+', '-']) {
             self.term()?;
-            self.emit(Step::Binary(if sign == '+' { Binary::Add } else { Binary::Sub }), start);
+            self.emit(Instruction::Binary(if sign == '+' { Binary::Add } else { Binary::Sub }), start);
         }
         Ok(())
     }
@@ -171,7 +171,7 @@ impl Parser<'_> {
         self.signed()?;
         while let Some(sign) = self.take(&['*', '/']) {
             self.signed()?;
-            self.emit(Step::Binary(if sign == '*' { Binary::Mul } else { Binary::Div }), start);
+            self.emit(Instruction::Binary(if sign == '*' { Binary::Mul } else { Binary::Div }), start);
         }
         Ok(())
     }
@@ -186,7 +186,7 @@ impl Parser<'_> {
         match self.take(&['-', '+']) {
             Some('-') => {
                 self.signed()?;
-                self.emit(Step::Unary(Unary::Neg), start);
+                self.emit(Instruction::Unary(Unary::Neg), start);
             }
             Some(_) => self.signed()?,
             None => self.power()?,
@@ -200,7 +200,7 @@ impl Parser<'_> {
         self.atom()?;
         if self.take(&['^']).is_some() {
             self.signed()?;
-            self.emit(Step::Binary(Binary::Pow), start);
+            self.emit(Instruction::Binary(Binary::Pow), start);
         }
         Ok(())
     }
@@ -210,7 +210,7 @@ impl Parser<'_> {
         match self.word().clone() {
             Word::Number(constant) => {
                 self.at += 1;
-                self.emit(Step::Number(constant), start);
+                self.emit(Instruction::Number(constant), start);
                 Ok(())
             }
             Word::Name(name) => self.name(&name),
@@ -239,12 +239,12 @@ impl Parser<'_> {
                 let help = format!("{name} is a number, not a function; products are written {name}*(...)");
                 return Err(mistake(self.text, self.start(), format!("\"(\" after {name}"), help));
             }
-            Name::Coordinate(k) => Step::Coordinate(k),
-            Name::Own(k) => Step::Own(k),
-            Name::Itself => Step::Itself,
-            Name::Place => Step::Place,
-            Name::OwnPlace => Step::OwnPlace,
-            Name::Pi => Step::Number(Constant { nearest: std::f64::consts::PI, exact: Interval::pi() }),
+            Name::Coordinate(k) => Instruction::Coordinate(k),
+            Name::Own(k) => Instruction::Own(k),
+            Name::Itself => Instruction::Itself,
+            Name::Place => Instruction::Place,
+            Name::OwnPlace => Instruction::OwnPlace,
+            Name::Pi => Instruction::Number(Constant { nearest: std::f64::consts::PI, exact: Interval::pi() }),
         };
         self.emit(step, start);
         Ok(())
@@ -256,18 +256,18 @@ impl Parser<'_> {
             let help = format!("{name} takes one");
             return Err(mistake(self.text, start, format!("{} for {name}", count(arguments, "argument")), help));
         }
-        self.emit(Step::Unary(function), start);
+        self.emit(Instruction::Unary(function), start);
         Ok(())
     }
 
     /// With one argument an aggregate; min and max of more are plain.
     fn aggregate(&mut self, name: &str, kind: Aggregate, start: usize) -> Result<()> {
         let header = self.steps.len();
-        self.emit(Step::Pass, start);
+        self.emit(Instruction::Pass, start);
         let arguments = self.arguments()?;
         let plain = match kind {
             _ if arguments == 1 => {
-                self.steps[header] = Step::Aggregate { kind, end: self.steps.len() };
+                self.steps[header] = Instruction::Aggregate { kind, end: self.steps.len() };
                 self.spans[header].end = self.words[self.at - 1].span.end;
                 return Ok(());
             }
@@ -279,7 +279,7 @@ impl Parser<'_> {
             }
         };
         for _ in 1..arguments {
-            self.emit(Step::Binary(plain), start);
+            self.emit(Instruction::Binary(plain), start);
         }
         Ok(())
     }

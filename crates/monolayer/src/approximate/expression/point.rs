@@ -89,7 +89,7 @@ pub(super) fn unary(function: Unary, x: Interval) -> Interval {
         Unary::Abs => Number::abs(&x),
         Unary::Tanh => x.tanh(),
         Unary::Sign => x.sign(),
-        Unary::Step => x.step(),
+        Unary::Instruction => x.step(),
     }
 }
 
@@ -120,7 +120,7 @@ pub(super) fn unary_float(function: Unary, x: f64) -> f64 {
         Unary::Tanh => core_math::tanh(x),
         Unary::Sign if x == 0.0 => 0.0,
         Unary::Sign => x.signum(),
-        Unary::Step => f64::from(u8::from(x >= 0.0)),
+        Unary::Instruction => f64::from(u8::from(x >= 0.0)),
     }
 }
 

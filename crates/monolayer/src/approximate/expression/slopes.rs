@@ -71,8 +71,8 @@ fn unary(function: Unary, u: Interval, c: Interval, value: Interval) -> Interval
         Unary::Sqrt => point(1.0) / (value + point::unary(Unary::Sqrt, c)),
         Unary::Abs => rectifier(u, c) * point(2.0) - point(1.0),
         Unary::Tanh => point(1.0) - value.square(),
-        Unary::Sign | Unary::Step if value.lo() == value.hi() => point(0.0),
-        Unary::Sign | Unary::Step => Interval::WHOLE,
+        Unary::Sign | Unary::Instruction if value.lo() == value.hi() => point(0.0),
+        Unary::Sign | Unary::Instruction => Interval::WHOLE,
     }
 }
 

@@ -42,7 +42,7 @@ pub(super) struct Tape {
 
 /// A node by its parts, floats by their bits.
 #[derive(PartialEq, Eq, Hash)]
-enum Key {
+enum NodeKey {
     Constant(u64, u64, u64),
     Entry(usize),
     Unary(Unary, Index),
@@ -57,7 +57,7 @@ pub(super) struct Builder {
     pub tape: Tape,
     /// Where new nodes come from.
     pub origin: usize,
-    known: HashMap<Key, Index>,
+    known: HashMap<NodeKey, Index>,
     /// Whether a node is defined everywhere.
     total: Vec<bool>,
 }
@@ -146,12 +146,12 @@ impl Builder {
 
     fn add(&mut self, node: Node) -> Index {
         let key = match &node {
-            Node::Constant(c) => Key::Constant(c.nearest.to_bits(), c.exact.lo().to_bits(), c.exact.hi().to_bits()),
-            Node::Entry(entry) => Key::Entry(*entry),
-            Node::Unary(function, a) => Key::Unary(*function, *a),
-            Node::Binary(function, a, b) => Key::Binary(*function, *a, *b),
-            Node::Power(a, exponent) => Key::Power(*a, *exponent),
-            Node::Variance(tokens) => Key::Variance(tokens.clone()),
+            Node::Constant(c) => NodeKey::Constant(c.nearest.to_bits(), c.exact.lo().to_bits(), c.exact.hi().to_bits()),
+            Node::Entry(entry) => NodeKey::Entry(*entry),
+            Node::Unary(function, a) => NodeKey::Unary(*function, *a),
+            Node::Binary(function, a, b) => NodeKey::Binary(*function, *a, *b),
+            Node::Power(a, exponent) => NodeKey::Power(*a, *exponent),
+            Node::Variance(tokens) => NodeKey::Variance(tokens.clone()),
         };
         if let Some(index) = self.known.get(&key) {
             return *index;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::parse::{Aggregate, Binary, Code, Step};
+use super::parse::{Aggregate, Binary, Code, Instruction};
 use super::tape::{Builder, Index, Tape};
 use crate::error::{Error, Result};
 
@@ -35,23 +35,23 @@ impl Unroll<'_> {
             let mut pop = || stack.pop().expect("the parser balances the stack");
             self.builder.origin = at;
             let node = match self.code.steps[at] {
-                Step::Number(constant) => self.builder.constant(constant),
-                Step::Coordinate(k) => self.builder.entry(running * self.dim + k),
-                Step::Own(k) => self.builder.entry(self.own * self.dim + k),
-                Step::Itself => self.builder.float(f64::from(u8::from(running == self.own))),
-                Step::Place => self.builder.float((running + 1) as f64),
-                Step::OwnPlace => self.builder.float((self.own + 1) as f64),
-                Step::Unary(function) => self.builder.unary(function, pop()),
-                Step::Binary(function) => {
+                Instruction::Number(constant) => self.builder.constant(constant),
+                Instruction::Coordinate(k) => self.builder.entry(running * self.dim + k),
+                Instruction::Own(k) => self.builder.entry(self.own * self.dim + k),
+                Instruction::Itself => self.builder.float(f64::from(u8::from(running == self.own))),
+                Instruction::Place => self.builder.float((running + 1) as f64),
+                Instruction::OwnPlace => self.builder.float((self.own + 1) as f64),
+                Instruction::Unary(function) => self.builder.unary(function, pop()),
+                Instruction::Binary(function) => {
                     let (b, a) = (pop(), pop());
                     self.builder.binary(function, a, b)
                 }
-                Step::Aggregate { kind, end } => {
+                Instruction::Aggregate { kind, end } => {
                     let node = self.aggregate(kind, at, end)?;
                     at = end - 1;
                     node
                 }
-                Step::Pass => {
+                Instruction::Pass => {
                     at += 1;
                     continue;
                 }

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::identity::Identity;
-use super::scores::Scores;
+use super::scores::TokenScores;
 use crate::arithmetic::{Ball, Interval, Magnitude, Number};
 use crate::context_map::{Groups, Member};
 use crate::error::{Error, Result};
@@ -27,7 +27,7 @@ pub struct Direct {
 }
 
 /// The direct way, unless it is known to take more than `max_bits` bits.
-pub fn within(scores: &Scores, groups: &Groups, known: &Identity, max_bits: usize) -> Result<Direct> {
+pub fn within(scores: &TokenScores, groups: &Groups, known: &Identity, max_bits: usize) -> Result<Direct> {
     if known.bits() > max_bits as f64 {
         return Err(too_many(known.bits(), max_bits));
     }
@@ -35,7 +35,7 @@ pub fn within(scores: &Scores, groups: &Groups, known: &Identity, max_bits: usiz
 }
 
 /// Evaluates all members of all groups and subtracts neighbors.
-pub fn evaluate(scores: &Scores, groups: &Groups, max_bits: usize) -> Result<Direct> {
+pub fn evaluate(scores: &TokenScores, groups: &Groups, max_bits: usize) -> Result<Direct> {
     let all = groups.0.par_iter().map(|group| of_group(scores, group, max_bits)).collect::<Result<Vec<_>>>()?;
     let mut found = Direct { closest: None, ids: groups.0.iter().map(Vec::len).sum(), bits: FIRST_BITS };
     for (bits, steps) in all {
@@ -50,10 +50,10 @@ pub fn evaluate(scores: &Scores, groups: &Groups, max_bits: usize) -> Result<Dir
     Ok(found)
 }
 
-type Step = (Interval, (usize, usize));
+type Spacing = (Interval, (usize, usize));
 
 /// The bits it took, and the distances of neighboring ids.
-fn of_group(scores: &Scores, group: &[Member], max_bits: usize) -> Result<(usize, Vec<Step>)> {
+fn of_group(scores: &TokenScores, group: &[Member], max_bits: usize) -> Result<(usize, Vec<Spacing>)> {
     let mut bits = FIRST_BITS.min(max_bits);
     loop {
         let mut ids = ids(scores, group, bits);
@@ -78,7 +78,7 @@ fn of_group(scores: &Scores, group: &[Member], max_bits: usize) -> Result<(usize
 
 /// `g = sum p_i e^(y p_i) / sum e^(y p_i)` of each member, at a number of bits. A power that several contexts share is
 /// evaluated once; all are over that of the largest score in the group.
-fn ids(scores: &Scores, group: &[Member], bits: usize) -> Vec<(Ball, usize)> {
+fn ids(scores: &TokenScores, group: &[Member], bits: usize) -> Vec<(Ball, usize)> {
     let view = scores.view;
     let project = |v: &[f64], t: usize| {
         let dot = |x: &[f64]| {

@@ -20,7 +20,7 @@ use std::cmp::Ordering;
 
 use rayon::prelude::*;
 
-use super::scores::Scores;
+use super::scores::TokenScores;
 use crate::arithmetic::{Interval, Number};
 use crate::context_map::{Groups, Member};
 
@@ -43,7 +43,7 @@ type Item = (u32, u32);
 
 impl Identity {
     /// Compares the contexts of each token.
-    pub fn new(scores: &Scores, groups: &Groups) -> Self {
+    pub fn new(scores: &TokenScores, groups: &Groups) -> Self {
         let most_contexts = groups.0.iter().map(Vec::len).max().unwrap_or(1);
         let all = groups.0.par_iter().map(|group| of_group(scores, group)).collect::<Vec<_>>();
         let mut found = Self { closest: None, pairs: 0, undecided: Vec::new(), most_contexts };
@@ -69,7 +69,7 @@ impl Identity {
 }
 
 /// The steps between neighboring contexts of one token: two tokens, and the logarithm of the distance of their `g`.
-fn of_group(scores: &Scores, group: &[Member]) -> Vec<((usize, usize), Option<Interval>)> {
+fn of_group(scores: &TokenScores, group: &[Member]) -> Vec<((usize, usize), Option<Interval>)> {
     let query = Query::new(scores, group[0].token);
     let mut contexts: Vec<(Vec<Item>, usize)> = group.iter().map(|m| (query.context(m.token), m.token)).collect();
     contexts.sort_by(|a, b| compare(&a.0, &b.0).0);
@@ -107,7 +107,7 @@ fn surplus(a: &[Item], b: &[Item], in_a: u32, in_b: u32) -> i64 {
 
 /// One token as a query.
 struct Query<'a> {
-    scores: &'a Scores<'a>,
+    scores: &'a TokenScores<'a>,
     /// `|y|`.
     size: Interval,
     /// Whether `y > 0`.
@@ -115,7 +115,7 @@ struct Query<'a> {
 }
 
 impl<'a> Query<'a> {
-    fn new(scores: &'a Scores<'a>, t: usize) -> Self {
+    fn new(scores: &'a TokenScores<'a>, t: usize) -> Self {
         let y = scores.queries[t];
         Self { scores, size: y.abs(), positive: y.lo() > 0.0 }
     }

@@ -13,7 +13,7 @@ pub mod weights;
 
 use self::direct::Direct;
 use self::identity::Identity;
-use self::scores::Scores;
+use self::scores::TokenScores;
 use self::weights::{Scale, Weights};
 use crate::arithmetic::Interval;
 use crate::arithmetic::rounding::add_up;
@@ -84,7 +84,7 @@ pub fn certify(view: &View, request: &Request) -> Result<Certified> {
     let theorem = Guarantee::new(separation.vocabulary, n, d, &separation.constants).expect(speaks);
     let theorem_above = Guarantee::log2_delta_above(separation.vocabulary, n, d, &separation.constants).expect(speaks);
 
-    let scores = Scores::new(view, &weights.map)?;
+    let scores = TokenScores::new(view, &weights.map)?;
     let apart = scores.apart();
     if apart < weights.needed {
         return Err(Error::request(

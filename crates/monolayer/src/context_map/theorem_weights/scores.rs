@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 
 /// Keys and queries of all tokens, enclosed; different tokens have certainly different keys.
 #[derive(Debug)]
-pub struct Scores<'a> {
+pub struct TokenScores<'a> {
     /// The sequences.
     pub view: &'a View<'a>,
     /// The weights.
@@ -23,7 +23,7 @@ pub struct Scores<'a> {
     pub queries: Vec<Interval>,
 }
 
-impl<'a> Scores<'a> {
+impl<'a> TokenScores<'a> {
     /// Encloses the projections of all tokens.
     pub fn new(view: &'a View<'a>, map: &'a ContextMap) -> Result<Self> {
         let (keys, queries) = (projections(view, &map.v), projections(view, &map.v_q));

@@ -86,7 +86,7 @@ fn lemma_1_gap(n: usize) -> Interval {
 
 /// Theorem 2 as printed.
 fn paper(view: &View, separation: TokenSeparation, n: usize, multisets: bool, seed: u64) -> Result<Weights> {
-    let direction = lemma_2_for(&Vocabulary::new(view, &separation), seed)?;
+    let direction = lemma_2_for(&TokenTable::new(view, &separation), seed)?;
     let point = Interval::point;
     let gap = lemma_1_gap(n);
     // (29): (|V| + 1)^4 pi d (2 ln n + 3) / (8 epsilon r_min).
@@ -110,7 +110,7 @@ fn certified(
     candidates: usize,
 ) -> Result<Weights> {
     let needed = if multisets { lemma_1_gap(n).hi() } else { 2.0 };
-    let vocabulary = Vocabulary::new(view, &separation);
+    let vocabulary = TokenTable::new(view, &separation);
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut draw = || shortened((0..view.vectors.d()).map(|_| StandardNormal.sample(&mut rng)).collect());
     let directions: Vec<Vec<f64>> = (0..candidates.max(1)).map(|_| draw()).collect();
@@ -157,13 +157,13 @@ fn promise(view: &View, map: &ContextMap, separation: &TokenSeparation, n: usize
 }
 
 /// The different tokens of a dataset and, last, 0: what Lemma 2 must keep apart for Theorem 2.
-struct Vocabulary<'a> {
+struct TokenTable<'a> {
     view: &'a View<'a>,
     tokens: Vec<(u32, usize)>,
     r_max: f64,
 }
 
-impl<'a> Vocabulary<'a> {
+impl<'a> TokenTable<'a> {
     fn new(view: &'a View<'a>, separation: &TokenSeparation) -> Self {
         Self { view, tokens: tokens(view), r_max: separation.r_max_above }
     }
@@ -182,7 +182,7 @@ impl<'a> Vocabulary<'a> {
     }
 }
 
-impl Points for Vocabulary<'_> {
+impl Points for TokenTable<'_> {
     fn d(&self) -> usize {
         self.view.vectors.d()
     }
@@ -225,7 +225,7 @@ struct Shape {
 
 impl Shape {
     /// `None` where two keys, or a key and 0, are not certainly different.
-    fn new(vocabulary: &Vocabulary, v: &[f64]) -> Option<Self> {
+    fn new(vocabulary: &TokenTable, v: &[f64]) -> Option<Self> {
         let mut keys = vocabulary.project(v);
         keys.pop();
         keys.sort_unstable_by(|a, b| a.center().total_cmp(&b.center()));

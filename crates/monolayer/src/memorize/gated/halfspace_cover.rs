@@ -8,8 +8,8 @@
 
 use rayon::prelude::*;
 
-use crate::kernels::{self, Real};
-use crate::matrix::Matrix;
+use crate::arithmetic::kernels::{self, Real};
+use crate::arithmetic::matrix::Matrix;
 
 /// The halfspace `normal . x > threshold`.
 #[derive(Debug, Clone, PartialEq)]

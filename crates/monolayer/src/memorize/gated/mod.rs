@@ -16,9 +16,9 @@ use std::collections::HashMap;
 
 use rayon::prelude::*;
 
+use crate::arithmetic::matrix::Matrix;
 use crate::context_map::View;
 use crate::error::{Error, Result};
-use crate::matrix::Matrix;
 use halfspace_cover::{Codes, Halfspace, Points, cover};
 use label_hinges::{Hinge, Run};
 

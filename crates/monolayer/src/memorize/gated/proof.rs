@@ -13,9 +13,9 @@ use super::Unit;
 use super::shut_units::{Token, open_units};
 use super::stored::Stored;
 use crate::arithmetic::float_model::{ANY_GRID, DOUBLE, Format, Up, grid, power, sum_above, sum_below};
-use crate::context::Agreement;
+use crate::arithmetic::kernels::Real;
 use crate::context_map::View;
-use crate::kernels::Real;
+use crate::data::context::Agreement;
 use crate::memorize::context_id::{Id, ids};
 use crate::model::Model;
 

@@ -18,7 +18,7 @@ pub fn interpolate(rows: &Matrix<f64>, coordinate: usize, outputs: &Matrix<f64>)
     order.sort_by(|&a, &b| s(a).total_cmp(&s(b)));
     let target = |id: usize, i: usize| outputs.row(id)[i] - rows.row(id)[i];
     let b2: Vec<f64> = (0..rows.cols).map(|i| target(order[0], i)).collect();
-    let mut curves: Vec<Curve> = b2.iter().map(|&y| Curve::new(y)).collect();
+    let mut curves: Vec<TargetCurve> = b2.iter().map(|&y| TargetCurve::new(y)).collect();
     let mut hinges: Vec<Hinge> = order
         .windows(2)
         .map(|pair| {
@@ -35,12 +35,12 @@ pub fn interpolate(rows: &Matrix<f64>, coordinate: usize, outputs: &Matrix<f64>)
 }
 
 /// A curve made from left to right, as the rounded bends really make it: the error of one bend is mended by the next.
-struct Curve {
+struct TargetCurve {
     value: Ball,
     slope: Ball,
 }
 
-impl Curve {
+impl TargetCurve {
     fn new(value: f64) -> Self {
         Self { value: Ball::new(value, PRECISION), slope: Ball::new(0.0, PRECISION) }
     }

@@ -35,8 +35,8 @@ const NOTHING: f64 = 1e-13;
 const ROUND: usize = 16;
 
 /// A contextual map on trial.
-struct Candidate {
-    gap: Gap,
+struct MapCandidate {
+    gap: CoordinateGap,
     projection: Projection,
     w: Vec<f64>,
     coordinate: usize,
@@ -51,7 +51,7 @@ pub(in crate::memorize) fn find_map(
     class: &[u32],
     seed: u64,
     candidates: usize,
-    tell: &dyn Fn(usize, f64),
+    on_progress: &dyn Fn(usize, f64),
 ) -> Result<Map> {
     let first = first_tokens(view);
     let d = view.vectors.d();
@@ -72,10 +72,10 @@ pub(in crate::memorize) fn find_map(
         let coordinate = rng.random_range(0..d);
         let ids: Vec<f64> = (0..g.len()).map(|c| tokens.row(c)[coordinate] + w[coordinate] * g[c]).collect();
         let gap = smallest_gap(&ids, class);
-        Candidate { gap, projection, w, coordinate, g }
+        MapCandidate { gap, projection, w, coordinate, g }
     };
     let candidates = candidates.max(1);
-    let mut best: Option<Candidate> = None;
+    let mut best: Option<MapCandidate> = None;
     for start in (0..candidates).step_by(ROUND) {
         let round = start..(start + ROUND).min(candidates);
         let tried = round.len();
@@ -85,9 +85,9 @@ pub(in crate::memorize) fn find_map(
                 best = Some(candidate);
             }
         }
-        tell(tried, best.as_ref().map_or(0.0, |best| best.gap.gap));
+        on_progress(tried, best.as_ref().map_or(0.0, |best| best.gap.gap));
     }
-    let Candidate { gap, projection, w, coordinate, g } = best.expect("at least one candidate");
+    let MapCandidate { gap, projection, w, coordinate, g } = best.expect("at least one candidate");
     let rows = Matrix::from_fn(first.len(), d, |c, k| tokens.row(c)[k] + w[k] * g[c]);
     let ids = column(&rows, coordinate);
     let range = ids.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
@@ -103,22 +103,22 @@ pub(in crate::memorize) fn find_map(
 }
 
 /// The closest two ids of different classes.
-struct Gap {
+struct CoordinateGap {
     /// Their distance over the standard deviation of all.
     gap: f64,
     contexts: (usize, usize),
 }
 
-fn smallest_gap(ids: &[f64], class: &[u32]) -> Gap {
+fn smallest_gap(ids: &[f64], class: &[u32]) -> CoordinateGap {
     let mut order: Vec<usize> = (0..ids.len()).collect();
     order.sort_by(|&a, &b| ids[a].total_cmp(&ids[b]));
     let spread = standard_deviation(ids);
-    let mut smallest = Gap { gap: f64::INFINITY, contexts: (0, 0) };
+    let mut smallest = CoordinateGap { gap: f64::INFINITY, contexts: (0, 0) };
     for pair in order.windows(2).filter(|pair| class[pair[0]] != class[pair[1]]) {
         let gap = ids[pair[1]] - ids[pair[0]];
         let gap = if spread > 0.0 { gap / spread } else { 0.0 };
         if gap < smallest.gap {
-            smallest = Gap { gap, contexts: (pair[0], pair[1]) };
+            smallest = CoordinateGap { gap, contexts: (pair[0], pair[1]) };
         }
     }
     smallest

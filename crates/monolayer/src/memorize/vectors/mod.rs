@@ -99,8 +99,13 @@ pub struct VectorMemo {
 const LARGEST: usize = 1 << 21;
 
 /// Memorizes a dataset: the proof of Corollary 1, in order.
-pub fn memorize_vectors(data: &Dataset, options: &VectorOptions, tell: &dyn Fn(usize, f64)) -> Result<VectorMemo> {
-    let Prepared { labels, outputs, vectors, map } = prepare(data, options, options.method == Method::Plateau, tell)?;
+pub fn memorize_vectors(
+    data: &Dataset,
+    options: &VectorOptions,
+    on_progress: &dyn Fn(usize, f64),
+) -> Result<VectorMemo> {
+    let Prepared { labels, outputs, vectors, map } =
+        prepare(data, options, options.method == Method::Plateau, on_progress)?;
     let view = View::new(data, &vectors, options.mask);
     if view.contexts.count * vectors.d() > LARGEST {
         let what = format!("{} ids in {} dimensions are too many for this method", view.contexts.count, vectors.d());
@@ -173,8 +178,12 @@ pub struct ExactMemo {
 }
 
 /// Plateaus with rational weights: evaluated by [`crate::exact`], outputs are equal to the labels.
-pub fn memorize_exactly(data: &Dataset, options: &VectorOptions, tell: &dyn Fn(usize, f64)) -> Result<ExactMemo> {
-    let Prepared { labels, outputs, vectors, map } = prepare(data, options, true, tell)?;
+pub fn memorize_exactly(
+    data: &Dataset,
+    options: &VectorOptions,
+    on_progress: &dyn Fn(usize, f64),
+) -> Result<ExactMemo> {
+    let Prepared { labels, outputs, vectors, map } = prepare(data, options, true, on_progress)?;
     let view = View::new(data, &vectors, options.mask);
     let agreement = view.contexts.agree(&labels);
     let points = outputs.points(vectors.d());
@@ -203,7 +212,7 @@ pub(super) fn prepare<'a>(
     data: &'a Dataset,
     options: &VectorOptions,
     by_label: bool,
-    tell: &dyn Fn(usize, f64),
+    on_progress: &dyn Fn(usize, f64),
 ) -> Result<Prepared<'a>> {
     let (labels, outputs) = labels_and_outputs(data)?;
     let attempt = |positions: &Positions| -> Result<(TokenVectors, Map)> {
@@ -211,7 +220,7 @@ pub(super) fn prepare<'a>(
         let view = View::new(data, &vectors, options.mask);
         let class =
             if by_label { view.contexts.agree(&labels).label } else { (0..view.contexts.count as u32).collect() };
-        let map = find_map(data, &view, &class, options.seed, options.candidates, tell)?;
+        let map = find_map(data, &view, &class, options.seed, options.candidates, on_progress)?;
         Ok((vectors, map))
     };
     let positions = needed(data, &labels, options);

@@ -46,7 +46,7 @@ struct Ramp {
 }
 
 /// Where the output changes.
-struct Plan {
+struct RampPlan {
     /// The label where all hinges are silent.
     base: u32,
     ramps: Vec<Ramp>,
@@ -57,7 +57,7 @@ struct Plan {
 }
 
 /// One coordinate of all ids, sorted.
-struct Line {
+struct IdLine {
     order: Vec<usize>,
     /// The place of each id in the order.
     place: Vec<usize>,
@@ -67,7 +67,7 @@ struct Line {
 
 /// The block, and the number of runs of equal labels along the coordinate.
 pub fn plateau(ids: &Labeled) -> (Readout, usize) {
-    let plan = Plan::new(ids);
+    let plan = RampPlan::new(ids);
     let b2 = ids.points.row(plan.base as usize).iter().map(|y| y + plan.bound).collect();
     let hinges = plan.ramps.iter().flat_map(|ramp| ramp.hinges(ids.points)).collect();
     (Readout { hinges, b2, bound: Some(plan.bound) }, plan.runs)
@@ -76,7 +76,7 @@ pub fn plateau(ids: &Labeled) -> (Readout, usize) {
 /// The same block with rational weights: on the plateaus it is equal to the outputs, not only close.
 pub fn exact_plateau(ids: &Labeled) -> FeedForward<RBig> {
     let (readout, _) = plateau(ids);
-    let plan = Plan::new(ids);
+    let plan = RampPlan::new(ids);
     let mut block = map_block(&readout.block(), |&x| rational(x));
     let point = |label: u32, i: usize| rational(ids.points.row(label as usize)[i]);
     for i in 0..ids.points.cols {
@@ -92,9 +92,9 @@ pub fn exact_plateau(ids: &Labeled) -> FeedForward<RBig> {
     block
 }
 
-impl Plan {
+impl RampPlan {
     fn new(ids: &Labeled) -> Self {
-        let lines: Vec<Line> = (0..ids.rows.cols).map(|k| Line::new(ids.rows, k)).collect();
+        let lines: Vec<IdLine> = (0..ids.rows.cols).map(|k| IdLine::new(ids.rows, k)).collect();
         let line = &lines[ids.coordinate];
         let changes = |label: &[u32]| -> Vec<(usize, usize)> {
             let pairs = line.order.windows(2).map(|pair| (pair[0], pair[1]));
@@ -122,7 +122,7 @@ fn ramp(coordinate: usize, side: f64, left: f64, right: f64, labels: (u32, u32))
 }
 
 /// The labels with which the steep ramps are gone, and the bumps that make up for the difference.
-fn relabel(ids: &Labeled, lines: &[Line]) -> (Vec<u32>, Vec<Ramp>) {
+fn relabel(ids: &Labeled, lines: &[IdLine]) -> (Vec<u32>, Vec<Ramp>) {
     let line = &lines[ids.coordinate];
     let h = |id: usize, k: usize| ids.rows.row(id)[k];
     let tight = TIGHT * line.spread / line.order.len() as f64;
@@ -150,7 +150,7 @@ fn relabel(ids: &Labeled, lines: &[Line]) -> (Vec<u32>, Vec<Ramp>) {
     (label, bumps)
 }
 
-impl Line {
+impl IdLine {
     fn new(rows: &Matrix<f64>, coordinate: usize) -> Self {
         let h = |id: usize| rows.row(id)[coordinate];
         let mut order: Vec<usize> = (0..rows.rows).collect();

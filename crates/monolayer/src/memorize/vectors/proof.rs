@@ -11,14 +11,14 @@ use rayon::prelude::*;
 use super::hinges::{Output, Readout, ball};
 use super::map::first_tokens;
 use crate::arithmetic::float_model::{DOUBLE, Up};
+use crate::arithmetic::matrix::Matrix;
 use crate::arithmetic::{Ball, Interval, Magnitude, Number};
-use crate::attention::Attention;
 use crate::context_map::View;
 use crate::error::Result;
-use crate::exact::map_attention;
-use crate::matrix::Matrix;
 use crate::memorize::context_id::Softmax;
 use crate::model::Head;
+use crate::model::exact::map_attention;
+use crate::paper::attention::Attention;
 
 /// What is to be proved.
 pub(super) struct Claim<'a> {
@@ -183,7 +183,7 @@ struct Decoder {
 impl Decoder {
     fn new(points: &Matrix<f64>, head: Option<&Head<f64>>) -> Self {
         let d = points.cols;
-        let epsilon = crate::separation::separation(d, &points.data).epsilon;
+        let epsilon = crate::data::separation::separation(d, &points.data).epsilon;
         let apart = epsilon * DOUBLE.gamma(d + 8).from_one();
         let rounding = head.map(|head| {
             let size = |list: &[f64]| list.iter().map(|&x| Up::size(x)).fold(Up::ZERO, Up::max);
