@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use monolayer::paper::attention::Mask;
-use monolayer::data::context::Contexts;
 use monolayer::data as theirs;
+use monolayer::data::context::Contexts;
 use monolayer::memorize::Memorizer;
+use monolayer::paper::attention::Mask;
 use monolayer_check::source::{self, Source};
 use monolayer_check::{Format, Options, Precision, Verdict, verify};
 use monolayer_core::model::Mask as CoreMask;

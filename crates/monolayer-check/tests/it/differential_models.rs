@@ -7,8 +7,8 @@ use std::path::Path;
 
 use crate::common::Files;
 use crate::common::spoil::fuzz;
-use monolayer::paper::attention::{Kind, Mask};
 use monolayer::model::{Predictions, exact as exact_model, exact_file, file as model_file};
+use monolayer::paper::attention::{Kind, Mask};
 use monolayer::{AnyModel, Dataset};
 use monolayer_check::{Options, Verdict, verify};
 use monolayer_core::Format as Binary;

@@ -1,5 +1,6 @@
 //! `monolayer memorize`: a dataset into the weights of one rank-1 layer.
 
+mod confirm;
 mod vectors;
 
 use std::path::{Path, PathBuf};
@@ -59,6 +60,9 @@ pub struct Args {
     /// End with code 1 where tokens contradict their context
     #[arg(long)]
     strict: bool,
+    /// Do not run the checker on the result: the certificate is then the compiler's own proof alone
+    #[arg(long)]
+    unchecked: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -124,7 +128,8 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     compiled.save(out, &data)?;
     let holds = args.holds(compiled.is_proved(), &compiled.impossible);
     let seconds = start.elapsed().as_secs_f64();
-    Ok(Outcome::decided(report(&data, &compiled, seconds), text(args, &data, &compiled, seconds), holds))
+    let outcome = Outcome::decided(report(&data, &compiled, seconds), text(args, &data, &compiled, seconds), holds);
+    confirm::confirm(args, out, &data, shared, outcome)
 }
 
 /// Tokens proved right in an arithmetic, and the smallest margin over its error.

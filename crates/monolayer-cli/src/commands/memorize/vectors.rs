@@ -46,8 +46,16 @@ pub fn run(args: &Args, method: MethodArg, data: &Dataset, shared: &Shared, star
             let memo = memorize_paper(data, &options.embedding, args.seed, MOST_BITS)?;
             Ok(paper(data, &memo, start))
         }
-        MethodArg::Deep => deep(args, data, &memorize_deep(data, &options, &tell)?, start),
-        _ => vectors(args, method, data, &memorize_vectors(data, &options, &tell)?, start),
+        MethodArg::Deep => {
+            let memo = memorize_deep(data, &options, &tell)?;
+            drop(progress);
+            super::confirm::confirm(args, args.out()?, data, shared, deep(args, data, &memo, start)?)
+        }
+        _ => {
+            let memo = memorize_vectors(data, &options, &tell)?;
+            drop(progress);
+            super::confirm::confirm(args, args.out()?, data, shared, vectors(args, method, data, &memo, start)?)
+        }
     }
 }
 

@@ -1,0 +1,44 @@
+//! The checker is run on what was compiled before anything is claimed about it.
+
+use std::path::Path;
+
+use anyhow::Result;
+use monolayer::Dataset;
+use monolayer_check::{Options, Verdict};
+use serde_json::Value;
+
+use super::Args;
+use crate::commands::{Outcome, Shared};
+use crate::output::Tokens;
+
+/// Adds what the checker says to an outcome; a certificate that it does not confirm is taken away.
+pub fn confirm(args: &Args, dir: &Path, data: &Dataset, shared: &Shared, mut outcome: Outcome) -> Result<Outcome> {
+    if args.unchecked {
+        outcome.json["checked"] = Value::Null;
+        outcome.text += "not checked: the certificate is the compiler's own proof; monolayer verify checks it\n";
+        return Ok(outcome);
+    }
+    let mut file = tempfile::Builder::new().suffix(".jsonl").tempfile()?;
+    data.write_canonical(&mut file)?;
+    let progress = Tokens::new(shared, "checking");
+    let on_progress = |done: usize, total: usize| progress.at(done, total);
+    let default = Options::default();
+    let threads = shared.threads.unwrap_or(default.threads);
+    let options = Options { on_progress: Some(&on_progress), threads, ..default };
+    let report = monolayer_check::verify(dir, file.path().to_str(), &options);
+    drop(options);
+    drop(progress);
+    let open: Vec<&str> =
+        report.claims.iter().filter(|c| c.verdict != Verdict::Verified).map(|c| c.kind.as_str()).collect();
+    let confirmed = report.error.is_none() && report.not_checked.is_empty() && open.is_empty();
+    outcome.json["checked"] = report.verdict.name().into();
+    if confirmed {
+        outcome.text += &format!("checked: every claim of the certificate, in {:.1} s\n", report.seconds);
+        return Ok(outcome);
+    }
+    std::fs::remove_file(dir.join("certificate.json"))?;
+    let why = report.error.map_or_else(|| open.join(", "), |(what, _)| what);
+    outcome.text += &format!("the checker does not confirm the certificate ({why}): it was taken away\n");
+    outcome.code = outcome.code.max(1);
+    Ok(outcome)
+}
