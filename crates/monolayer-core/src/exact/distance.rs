@@ -90,8 +90,12 @@ struct Check<'a> {
 /// Checks a claim about a model of floats of the kind of eq. 19: in real arithmetic, or in binary64 where `attend` says what programs
 /// make of attention (the feed-forward blocks follow the lemma of [`Block::apply`]).
 pub fn check(model: &Model, claim: Claim, attend: Option<Attend>) -> Found {
-    let found =
-        Check::new(model, claim, attend).and_then(|mut check| check.run(&check.raised(&claim.bound.enclosure(BITS))));
+    let bound = claim.bound.enclosure(BITS);
+    // A power would forget the sign of the bound.
+    if bound.ends().is_none_or(|(low, _)| low.sign().is_lt()) {
+        return (None, Real::UNBOUNDED);
+    }
+    let found = Check::new(model, claim, attend).and_then(|mut check| check.run(&check.raised(&bound)));
     found.unwrap_or((None, Real::UNBOUNDED))
 }
 
