@@ -132,7 +132,7 @@ fn put(
     }
     certificate["claims"] = json!(claims);
     certificate["assumptions"] = json!({
-        "exp_ulp": crate::memorize::proof::EXP_ULP,
+        "exp_ulp": crate::memorize::id::EXP_ULP,
         "softmax": "max subtracted, scores formed from projected keys and queries, plain IEEE arithmetic of the \
                     claim's precision, any order of summation",
     });

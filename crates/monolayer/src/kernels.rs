@@ -34,6 +34,8 @@ pub trait Real:
     const UNIT_ROUNDOFF: Self;
     /// The smallest positive normal number.
     const SMALLEST: Self;
+    /// The largest finite number.
+    const LARGEST: Self;
     /// Minus infinity.
     const NEG_INFINITY: Self;
     /// `"f32"` or `"f64"`, as in a model's config.
@@ -80,6 +82,7 @@ macro_rules! real {
             const ONE: Self = 1.0;
             const UNIT_ROUNDOFF: Self = $float::EPSILON / 2.0;
             const SMALLEST: Self = $float::MIN_POSITIVE;
+            const LARGEST: Self = $float::MAX;
             const NEG_INFINITY: Self = $float::NEG_INFINITY;
             const NAME: &'static str = $name;
 

@@ -1,14 +1,18 @@
 //! Corollaries 1 and 2: any consistent dataset into one rank-1 attention layer and one feed-forward block, without training.
 
+pub mod bound;
 pub mod cover;
 pub mod deep;
 pub mod gated;
 pub mod hinges;
+pub mod id;
 pub mod interpolate;
 mod outputs;
 pub mod paper;
 pub mod plateau;
 pub mod proof;
+mod shut;
+mod stored;
 mod vector_map;
 pub mod vectors;
 pub mod vectors_proof;
@@ -16,7 +20,6 @@ pub mod zigzag;
 
 use std::path::Path;
 
-use rayon::prelude::*;
 use serde_json::json;
 
 use crate::attention::{Attention, Mask};
@@ -78,7 +81,7 @@ impl Default for Memorizer {
 /// The precision of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Precision {
-    /// Single where every possible token is right in it, else double.
+    /// Single where every possible token is proved in it, else double if that proves more.
     Auto,
     /// Single.
     F32,
@@ -95,8 +98,12 @@ pub struct Compiled {
     pub units: [usize; 3],
     /// Tokens that contradict their context: no weights get them right.
     pub impossible: Vec<usize>,
-    /// Tokens that come out right: proved so, or so in random orders of summation.
+    /// Whether each token is proved right in the model's precision, in any order of summation.
+    pub proved: Vec<bool>,
+    /// Tokens that come out right: proved so, or computed so here, which says nothing of other orders of summation.
     pub right: usize,
+    /// Where double precision was chosen because more tokens are proved in it: how many are in single precision.
+    pub proved_in_single: Option<usize>,
     /// What was proved in the model's precision, and in double precision.
     pub claims: Vec<Claim>,
     /// The smallest margin over its error bound, in the model's precision, and in double precision if that is another.
@@ -108,6 +115,16 @@ pub struct Compiled {
 }
 
 impl Compiled {
+    /// How many tokens are proved right in the model's precision.
+    pub fn certified(&self) -> usize {
+        self.proved.iter().filter(|&&proved| proved).count()
+    }
+
+    /// Whether every possible token is proved right in the model's precision.
+    pub fn is_proved(&self) -> bool {
+        self.certified() + self.impossible.len() == self.proved.len()
+    }
+
     /// Writes the model with its certificate, whole or not at all.
     pub fn save(&self, dir: impl AsRef<Path>, data: &Dataset) -> Result<()> {
         let certify = |dir: &Path| certificate::write(dir, data, self.impossible.len(), &self.claims);
@@ -115,14 +132,8 @@ impl Compiled {
     }
 }
 
-/// Random orders of summation that a token which is not proved must survive.
-const ORDERS: u64 = 20;
-
 /// A grid on which projections of sign codes are exact in double precision, in any order of summation.
 const FINE_GRID: f64 = 1.0 / (1_u64 << 44) as f64;
-
-/// Tokens of which one usually fails where single precision will not do.
-const LEAST_CERTAIN: usize = 64;
 
 /// Everything that is known before the units are built.
 struct Stage<'a> {
@@ -176,10 +187,16 @@ impl Memorizer {
         match precision {
             Precision::F32 => stage.build::<f32>(data, &plan, &covered, gap),
             Precision::F64 => stage.build::<f64>(data, &plan, &covered, gap),
-            Precision::Auto => match stage.build::<f32>(data, &plan, &covered, gap) {
-                Ok(compiled) if compiled.right + compiled.impossible.len() == data.tokens() => Ok(compiled),
-                _ => stage.build::<f64>(data, &plan, &covered, gap),
-            },
+            Precision::Auto => {
+                let single = stage.build::<f32>(data, &plan, &covered, gap);
+                if single.as_ref().is_ok_and(Compiled::is_proved) {
+                    return single;
+                }
+                let double = stage.build::<f64>(data, &plan, &covered, gap)?;
+                let proved = single.as_ref().map_or(0, Compiled::certified);
+                let single = single.ok().filter(|_| proved >= double.certified());
+                Ok(single.unwrap_or(Compiled { proved_in_single: Some(proved), ..double }))
+            }
         }
     }
 
@@ -213,27 +230,12 @@ impl Stage<'_> {
         AnyModel: From<Model<R>>,
     {
         let gated = plan.units(covered, |x| R::from_f64(x).to_f64())?;
-        let claim = proof::Claim {
-            view: &self.view,
-            projection: &self.found.projection,
-            ids: &self.ids,
-            agreement: &self.agreement,
-            gated: &gated,
-            label_codes: &self.label_codes,
-            default: self.default,
-            free: self.memorizer.free,
-        };
+        let model = self.assemble::<R>(&gated);
+        let claim = proof::Claim::new(&self.view, &self.agreement, &model);
         let proof = claim.prove::<R>();
-        // The least certain first: where single precision will not do, one of them tells soon.
-        let mut open = self.unproved(&proof);
-        open.sort_by(|&a, &b| proof.ratio_of(&self.view, a).total_cmp(&proof.ratio_of(&self.view, b)));
-        let fails = |&t: &usize| !claim.right_in_random_orders::<R>(t, ORDERS, self.memorizer.seed);
-        let (first, rest) = open.split_at(open.len().min(LEAST_CERTAIN));
-        let mut lost = first.par_iter().filter(|t| fails(t)).count();
-        if lost == 0 || self.memorizer.precision != Precision::Auto || R::NAME == f64::NAME {
-            lost += rest.par_iter().filter(|t| fails(t)).count();
-        }
-        let possible = data.tokens() - self.agreement.impossible.len();
+        let mut proved = vec![true; data.tokens()];
+        let open = self.unproved(&proof);
+        open.iter().chain(&self.agreement.impossible).for_each(|&t| proved[t] = false);
         let mut claims = vec![self.labels(data, R::NAME, &proof)];
         let mut ratios = vec![proof.smallest_ratio()];
         if R::NAME != f64::NAME {
@@ -244,11 +246,14 @@ impl Stage<'_> {
         for name in ["w_q", "w_k", "w_v", "w_o"] {
             claims.push(Claim::Rank { tensor: format!("layers.0.attention.{name}"), rank: 1 });
         }
+        let possible = data.tokens() - self.agreement.impossible.len();
         Ok(Compiled {
-            model: self.assemble::<R>(&gated).into(),
+            right: possible - open.len() + right(&model, data, &open)?,
+            model: model.into(),
             units: gated.counts,
             impossible: self.agreement.impossible.clone(),
-            right: possible - lost,
+            proved,
+            proved_in_single: None,
             claims,
             ratios,
             candidates: self.found.candidates,
@@ -358,6 +363,45 @@ fn label_codes(names: &Vocabulary, seed: u64) -> Result<Matrix<f64>> {
         return Ok(Matrix::from_fn(names.len(), names.len(), |i, j| if i == j { 1.0 } else { 0.0 }));
     }
     Embedding::Sign(LABEL_DIMENSION).codes(names, seed)
+}
+
+/// How many of some tokens, in order, come out right as this library computes.
+fn right<R: Real>(model: &Model<R>, data: &Dataset, tokens: &[usize]) -> Result<usize> {
+    let (Tokens::Words { ids, vocabulary }, Labels::Classes { ids: labels, names }) = (&data.tokens, &data.labels)
+    else {
+        return Ok(0);
+    };
+    let wanted = |range: &std::ops::Range<usize>| {
+        tokens.partition_point(|&t| t < range.start) < tokens.partition_point(|&t| t < range.end)
+    };
+    let ranges: Vec<_> = data.ranges().filter(wanted).collect();
+    if ranges.is_empty() {
+        return Ok(0);
+    }
+    let pick = |all: &[u32]| ranges.iter().flat_map(|range| &all[range.clone()]).copied().collect();
+    let mut offsets = vec![0];
+    offsets.extend(ranges.iter().scan(0, |end, range| {
+        *end += range.len();
+        Some(*end)
+    }));
+    let part = Dataset {
+        name: data.name.clone(),
+        tokens: Tokens::Words { ids: pick(ids), vocabulary: vocabulary.clone() },
+        labels: Labels::Classes { ids: pick(labels), names: names.clone() },
+        offsets,
+        lines: Vec::new(),
+        warnings: Vec::new(),
+        written: data.written,
+    };
+    let kept: Vec<usize> = ranges.into_iter().flatten().collect();
+    let is_right = |t: usize, scores: &[R]| {
+        let own = scores[labels[kept[t]] as usize];
+        let first = scores.iter().position(|&x| x >= own);
+        tokens.binary_search(&kept[t]).is_ok()
+            && scores.iter().all(|x| x.finite() && *x <= own)
+            && first == Some(labels[kept[t]] as usize)
+    };
+    Ok(model.run(&model.inputs(&part)?, &|_| {}, is_right).into_iter().filter(|&right| right).count())
 }
 
 /// The commonest of `count` labels; the first among equals.

@@ -7,6 +7,8 @@ pub enum Mask {
     Causal,
     Prefix(usize),
     Band(usize, usize),
+    /// Of a file: bit 8 i + j says whether place i sees place j. One per model.
+    Matrix(u64),
 }
 
 impl Mask {
@@ -18,6 +20,8 @@ impl Mask {
                 Self::None => true,
                 Self::Causal => j <= i,
                 Self::Prefix(k) => j < k as i64 || j <= i,
+                // The matrix has no row for the start token: it sees no other.
+                Self::Matrix(bits) => i >= 0 && bits >> (8 * i + j) & 1 == 1,
                 Self::Band(before, after) => i - before as i64 <= j && j <= i + after as i64,
             }
     }

@@ -5,7 +5,7 @@ use super::climb;
 use super::draw::{Draw, SCALES, Scale};
 use super::exact;
 use super::float::Float;
-use super::graph::Graph;
+use super::graph::{Graph, Stage};
 use super::program;
 use super::random::Random;
 use super::truth;
@@ -56,6 +56,9 @@ pub fn case(random: &mut Random, menu: &Menu) -> Case {
             let model = draw.model(Some(labels), menu.second);
             let data = draw.sequences(&model);
             let mut case = Case { kind: name, model, data, arithmetic, claim: Claim::Labels };
+            if random.once_in(3) {
+                hinge(&mut case, random);
+            }
             label(&mut case, random, 8);
             if random.once_in(3) {
                 tune(&mut case, random);
@@ -105,10 +108,30 @@ pub fn label(case: &mut Case, random: &mut Random, flip: usize) {
                 }
             }
         }
-        let flipped = |l: usize, random: &mut Random| if random.once_in(flip) { random.below(rows) } else { l };
+        let flipped = |l: usize, random: &mut Random| if random.once_in(flip) { random.below(rows + 1) } else { l };
         wanted.push(labels.into_iter().map(|l| Wanted::Label(flipped(l, random))).collect());
     }
     case.data.wanted = wanted;
+}
+
+/// Moves biases of the last hidden units so that many of them are about to turn on or off at some token.
+fn hinge(case: &mut Case, random: &mut Random) {
+    let sequence = &case.data.sequences[random.below(case.data.sequences.len())];
+    let graph = Graph::new(&case.model, sequence);
+    let mut values: Vec<f64> = Vec::new();
+    program::run(&graph, &program::plain(&graph), &mut values);
+    let (token, single) = (random.below(sequence.len()), case.model.single);
+    let layer = case.model.layers.len() - 1;
+    let Some(block) = &mut case.model.layers[layer].block else { return };
+    for (node, value) in graph.nodes.iter().zip(&values) {
+        let name = node.name;
+        let own = name.stage == Stage::Unit && name.layer == layer && name.token == token;
+        if own && value.is_finite() && random.once_in(2) {
+            let bias = block.b1[name.index] - value * [1.0, 1.0 - 1e-7, 1.0 + 1e-7, 0.999][random.below(4)];
+            let bias = if single { f64::from(bias as f32) } else { bias };
+            block.b1[name.index] = if bias.is_finite() { bias } else { block.b1[name.index] };
+        }
+    }
 }
 
 /// Moves a bias so that one token is right in most programs and wrong in those that climb: a bound that is a little too small

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::adapter::{self, Found, Judgment, Verdict};
+use super::adapter::{self, Enclosure, Found, Judgment, Verdict};
 use super::case::{Arithmetic, Case, Claim, Wanted};
 use super::cases::matrices;
 use super::climb::{self, Target};
@@ -135,8 +135,10 @@ fn floats<F: Float>(
     for (s, graph) in graphs.iter().enumerate() {
         let wanted = &case.data.wanted[s];
         let judged = found.tokens.get(first..first + wanted.len()).unwrap_or(&[]);
-        let mut watch =
-            Watch { case, graph, wanted, judged, found, sequence: s, outcome, right: vec![0; wanted.len()], runs: 0 };
+        let bounds = found.enclosures.get(s).map_or(&[][..], |all| all);
+        let bounds = bounds.iter().map(|enclosure| enclosure.map(Enclosure::doubles)).collect();
+        let right = vec![0; wanted.len()];
+        let mut watch = Watch { case, graph, wanted, judged, bounds, sequence: s, outcome, right, runs: 0 };
         let mut values: Vec<F> = Vec::new();
         program::run(graph, &program::plain(graph), &mut values);
         watch.see(&values);
@@ -207,7 +209,8 @@ struct Watch<'a> {
     graph: &'a Graph,
     wanted: &'a [Wanted],
     judged: &'a [Judgment],
-    found: &'a Found,
+    /// The ends of what is enclosed.
+    bounds: Vec<Option<(f64, f64)>>,
     sequence: usize,
     outcome: &'a mut Outcome,
     right: Vec<usize>,
@@ -218,17 +221,13 @@ impl Watch<'_> {
     fn see<F: Float>(&mut self, values: &[F]) {
         self.runs += 1;
         self.outcome.tally.evaluations += 1;
-        if let Some(enclosures) = self.found.enclosures.get(self.sequence) {
-            for ((value, enclosure), node) in values.iter().zip(enclosures).zip(&self.graph.nodes) {
-                let Some((low, high)) = *enclosure else { continue };
-                let x = value.wide();
-                if !(low <= x && x <= high) {
-                    self.outcome.tally.outside += 1;
-
-                    let what =
-                        format!("sequence {}: {:?} is {x:e}, not in [{low:e}, {high:e}]", self.sequence, node.name);
-                    self.outcome.fault("outside", what);
-                }
+        for ((value, bounds), node) in values.iter().zip(&self.bounds).zip(&self.graph.nodes) {
+            let Some((low, high)) = *bounds else { continue };
+            let x = value.wide();
+            if !(low <= x && x <= high) {
+                self.outcome.tally.outside += 1;
+                let what = format!("sequence {}: {:?} is {x:e}, not in [{low:e}, {high:e}]", self.sequence, node.name);
+                self.outcome.fault("outside", what);
             }
         }
         for place in 0..self.wanted.len() {
@@ -284,9 +283,17 @@ impl Watch<'_> {
 /// Real arithmetic, to as many bits as it takes.
 fn real(case: &Case, graphs: &[Graph], found: &Found, outcome: &mut Outcome) {
     let mut t = 0;
-    for (graph, wanted) in graphs.iter().zip(&case.data.wanted) {
+    for (s, (graph, wanted)) in graphs.iter().zip(&case.data.wanted).enumerate() {
         let values = exact::run(graph);
         outcome.tally.evaluations += 1;
+        let enclosed = found.enclosures.get(s).into_iter().flatten().zip(values.iter().flatten()).zip(&graph.nodes);
+        for ((enclosure, value), node) in enclosed {
+            if enclosure.is_some_and(|e| exact::apart(value, [e.low, e.high], e.e)) {
+                outcome.tally.outside += 1;
+                let what = format!("sequence {s}: {:?} is {:?}, not in {enclosure:?}", node.name, value.mid);
+                outcome.fault("outside", what);
+            }
+        }
         for (place, wanted) in wanted.iter().enumerate() {
             let truth = values.as_ref().and_then(|values| match wanted {
                 Wanted::Label(l) => {

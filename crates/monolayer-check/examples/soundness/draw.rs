@@ -57,6 +57,8 @@ pub struct Draw<'a> {
     high: i64,
     /// The exponent of tokens.
     x: i64,
+    /// The mask of a file.
+    matrix: u64,
 }
 
 impl<'a> Draw<'a> {
@@ -64,7 +66,8 @@ impl<'a> Draw<'a> {
         use Entries::{Canceling, Grid, Halfway, Powers, Sparse, Spread, Uniform};
         let entries = [Uniform, Uniform, Grid, Powers, Sparse, Canceling, Spread, Halfway][random.below(8)];
         let (low, high) = if single { (-149, 127) } else { (-1074, 1023) };
-        Self { random, single, scale, entries, low, high, x: 0 }
+        let matrix = random.bits() | 0x8040_2010_0804_0201;
+        Self { random, single, scale, entries, low, high, x: 0, matrix }
     }
 
     pub fn between(&mut self, low: i64, high: i64) -> i64 {
@@ -133,7 +136,8 @@ impl<'a> Draw<'a> {
     }
 
     fn block(&mut self, d: usize, x: i64) -> Block {
-        let hidden = 1 + self.random.below(12);
+        // So many that a checker may take its tables.
+        let hidden = if self.random.once_in(24) { 64 + self.random.below(8) } else { 1 + self.random.below(12) };
         let unit = self.anywhere();
         let out = x + self.between(-3, 3);
         Block {
@@ -158,10 +162,11 @@ impl<'a> Draw<'a> {
         let n = heads * size * d;
         let w_k = self.numbers(n, key - x, d);
         let w_v = if self.random.once_in(3) { w_k.clone() } else { self.numbers(n, value - x, d) };
-        let mask = match self.random.below(if second { 5 } else { 3 }) {
+        let mask = match self.random.below(if second { 6 } else { 3 }) {
             0 => Mask::Causal,
             3 => Mask::Prefix(self.random.below(4)),
             4 => Mask::Band(self.random.below(3), self.random.below(3)),
+            5 => Mask::Matrix(self.matrix),
             _ => Mask::None,
         };
         let (w_q, w_o) = (self.numbers(n, score - key - x, d), self.numbers(n, out - value, size));

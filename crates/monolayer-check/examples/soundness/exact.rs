@@ -177,3 +177,9 @@ pub fn near(x: &Real, y: f64, tolerance: f64) -> Option<bool> {
     let size = if difference.mid < Big::ZERO { Real::of(0.0).minus(&difference) } else { difference };
     Real::of(tolerance).minus(&size).sign().map(|s| s >= 0)
 }
+
+/// Whether a number certainly lies outside of an interval between two multiples of 2^e.
+pub fn apart(x: &Real, [low, high]: [i128; 2], e: i32) -> bool {
+    let end = |m: i128| Real { mid: Big::from_parts(m.into(), e as isize), error: f64::NEG_INFINITY };
+    x.minus(&end(low)).sign() == Some(-1) || end(high).minus(x).sign() == Some(-1)
+}

@@ -14,6 +14,7 @@ fn mask(mask: Mask) -> Value {
         Mask::Causal => json!("causal"),
         Mask::Prefix(k) => json!({"prefix": k}),
         Mask::Band(before, after) => json!({"band": [before, after]}),
+        Mask::Matrix(_) => json!({"file": "mask.safetensors"}),
     }
 }
 
@@ -126,6 +127,13 @@ pub fn write(case: &Case, dir: &Path) -> io::Result<()> {
         put("vocabulary.json", Value::Object(words).to_string().as_bytes())?;
         hashes["vocabulary"] = json!(hash(&fs::read(dir.join("vocabulary.json"))?));
     }
+    let masks = case.model.layers.iter().filter_map(|l| l.attention.as_ref()).map(|a| a.mask);
+    if let Some(Mask::Matrix(bits)) = masks.into_iter().find(|mask| matches!(mask, Mask::Matrix(_))) {
+        let header = json!({"mask": {"dtype": "U8", "shape": [8, 8], "data_offsets": [0, 64]}}).to_string();
+        let bytes: Vec<u8> = (0..64).map(|at| (bits >> at & 1) as u8).collect();
+        put("mask.safetensors", &[&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &bytes].concat())?;
+        hashes["mask"] = json!(hash(&fs::read(dir.join("mask.safetensors"))?));
+    }
     let text = data(&case.data);
     if !case.data.sequences.is_empty() {
         put("data.jsonl", text.as_bytes())?;
@@ -140,9 +148,22 @@ pub fn write(case: &Case, dir: &Path) -> io::Result<()> {
             "claims": claims(case),
             "assumptions": {"exp_ulp": 4},
         });
-        put("certificate.json", certificate.to_string().as_bytes())?;
+        let mut text = certificate.to_string();
+        if let Claim::Outputs(tolerance) = case.claim {
+            // Claims are about the decimal number: all its digits.
+            text = text.replace(
+                &format!("\"tolerance\":{}", json!(tolerance)),
+                &format!("\"tolerance\":{}", decimal(tolerance)),
+            );
+        }
+        put("certificate.json", text.as_bytes())?;
     }
     Ok(())
+}
+
+/// A number with all its digits.
+pub fn decimal(x: f64) -> String {
+    format!("{x:.770e}")
 }
 
 fn hash(bytes: &[u8]) -> String {

@@ -44,7 +44,7 @@ pub struct Args {
     /// Which tokens a query sees
     #[arg(long, value_enum, default_value = "none")]
     mask: MaskArg,
-    /// The precision of the model; auto is f32 where every possible token is right in it
+    /// The precision of the model; auto is f32 where every possible token is proved in it, else f64 if that proves more
     #[arg(long, value_enum, default_value = "auto")]
     precision: PrecisionArg,
     /// The seed of codes and search: same seed, same bytes
@@ -122,7 +122,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     let compiled = memorizer.compile(&data, &|tried, _gap| progress.add(tried))?;
     drop(progress);
     compiled.save(out, &data)?;
-    let holds = args.holds(compiled.right + compiled.impossible.len() == data.tokens(), &compiled.impossible);
+    let holds = args.holds(compiled.is_proved(), &compiled.impossible);
     let seconds = start.elapsed().as_secs_f64();
     Ok(Outcome::decided(report(&data, &compiled, seconds), text(args, &data, &compiled, seconds), holds))
 }
@@ -162,10 +162,17 @@ pub fn report(data: &Dataset, compiled: &Compiled, seconds: f64) -> Value {
         "smallest_gap": compiled.gap,
         "candidates": compiled.candidates,
         "certified": proved.map(|(right, _)| right),
+        "unproved": unproved(data, compiled).map(|t| place_json(data, t)).collect::<Vec<_>>(),
+        "certified_f32": certified(compiled, "f32").map(|(right, _)| right).or(compiled.proved_in_single),
         "certified_f64": certified(compiled, "f64").map(|(right, _)| right),
         "smallest_margin_ratio": proved.map(|(_, ratio)| ratio),
         "seconds": seconds,
     })
+}
+
+/// Possible tokens that are not proved in the model's precision.
+fn unproved<'a>(data: &'a Dataset, compiled: &'a Compiled) -> impl Iterator<Item = usize> + 'a {
+    (0..data.tokens()).filter(|&t| !compiled.proved[t] && compiled.impossible.binary_search(&t).is_err())
 }
 
 /// What was compiled, as a table.
@@ -193,6 +200,10 @@ pub fn table_of(data: &Dataset, compiled: &Compiled, seconds: Option<f64>) -> St
             rows.push(row(&format!("proved in {precision}"), count(right), note));
         }
     }
+    if let Some(proved) = compiled.proved_in_single {
+        let note = format!("{} of the possible; hence the model is in f64", percent(proved, possible));
+        rows.push(row("proved in f32", count(proved), note));
+    }
     rows.extend(seconds.map(|seconds| row("seconds", format!("{seconds:.2}"), String::new())));
     table(&rows, &[2])
 }
@@ -201,6 +212,13 @@ fn text(args: &Args, data: &Dataset, compiled: &Compiled, seconds: f64) -> Strin
     let mut text = table_of(data, compiled, Some(seconds));
     for &t in compiled.impossible.iter().take(10) {
         text += &format!("  {}: {:?} contradicts its context\n", data.place(t), data.token_text(t));
+    }
+    let open: Vec<usize> = unproved(data, compiled).collect();
+    for &t in open.iter().take(10) {
+        text += &format!("  {}: {:?} is not proved\n", data.place(t), data.token_text(t));
+    }
+    if open.len() > 10 {
+        text += &format!("  and {} more are not proved\n", count(open.len() - 10));
     }
     text + &args.next()
 }

@@ -6,12 +6,10 @@
 
 use super::codes::Codes;
 use super::quantizer::Quantizer;
-use crate::memorize::proof::EXP_ULP;
+use crate::arithmetic::Interval;
+use crate::memorize::bound::{DOUBLE, Up};
+use crate::memorize::id::EXP_ULP;
 
-/// Unit roundoff of double precision.
-const ROUNDOFF: f64 = f64::EPSILON / 2.0;
-/// Covers the rounding of the bounds themselves.
-const SLACK: f64 = 1.001;
 /// Ids lie from here on, in quanta.
 pub const FIRST: f64 = (1_u64 << 52) as f64;
 /// Computed ids may lie so far below the first, in quanta, and still above 2^52.
@@ -77,48 +75,47 @@ impl Layout {
         self.first() + self.unit * (self.own + self.length as f64) * self.largest
     }
 
-    /// How many quanta of an id a quantum of a key's token counts, over all tokens: n / U.
-    fn share(&self) -> f64 {
-        self.length as f64 / self.own
+    /// How far codes move a token, and the largest token, in quanta.
+    fn reach(&self) -> (Up, Up) {
+        let rise = Up::new(self.unit) * Up::new(self.own) * Up::new(self.largest);
+        (rise, Up::new(self.offset) + rise)
     }
 
     /// By how much scores of one query can differ.
-    fn contrast(&self) -> f64 {
-        let top = self.offset + self.unit * self.own * self.largest;
-        SLACK * self.kappa * self.key * top * self.key * (top - self.offset)
+    fn contrast(&self) -> Up {
+        let ((rise, top), key) = (self.reach(), Up::new(self.key));
+        Up::new(self.kappa) * key * top * key * rise
     }
 
     /// How far, in units, softmax can bend an id away from the one with even weights: weights are within a factor
     /// `e^contrast` of 1 / n.
     pub fn bend(&self) -> f64 {
-        SLACK * self.length as f64 * self.contrast().exp_m1() * self.largest / 2.0
+        let excess = Interval::point(self.contrast().get()).exp() - Interval::point(1.0);
+        (Up::count(self.length) * Up::new(excess.hi()) * Up::new(self.largest)).over(2.0).get()
     }
 
     /// How far a computed id can be from the true one, in quanta, in any order of summation, for tokens on plateaus of the
-    /// quantizer (THEORY of rounding: docs/format.md).
+    /// quantizer (THEORY of rounding: docs/format.md). Infinite where nothing is known.
     pub fn id_error(&self, quantizer: &Quantizer) -> f64 {
-        let u = ROUNDOFF;
-        let n = self.length as f64;
-        let top = self.offset + self.unit * self.own * self.largest;
+        let (u, n) = (Up::new(DOUBLE.u), self.length);
+        let (rise, top) = self.reach();
         let e_z = quantizer.rounding(top);
         // Keys and values p, queries q = kappa p; the key is a power of two, so p rounds nowhere.
-        let p = self.key * (top + e_z);
-        let e_p = self.key * e_z;
-        let e_q = self.kappa * (e_p + u * p);
-        let e_a = p * e_q + self.kappa * p * e_p + e_p * e_q + u * (p + e_p) * (self.kappa * p + e_q);
-        let e_b = 2.0 * e_a + u * (self.contrast() + 4.0 * e_a);
-        let theta = SLACK * (e_b.exp_m1() + 2.0 * EXP_ULP * u * (1.0 + e_b.exp_m1()));
-        if theta > 0.5 {
+        let (key, kappa) = (Up::new(self.key), Up::new(self.kappa));
+        let p = key * (top + e_z);
+        let e_p = key * e_z;
+        let e_q = kappa * (e_p + u * p);
+        let e_a = p * e_q + kappa * p * e_p + e_p * e_q + u * (p + e_p) * (kappa * p + e_q);
+        let e_b = Up::count(2) * e_a + u * (self.contrast() + Up::count(4) * e_a);
+        // e^x (1 + 2 EXP_ULP u) - 1, by e^x <= 1 / (1 - x).
+        let theta = (e_b + Up::new(2.0 * EXP_ULP) * u).over(e_b.from_one());
+        if !theta.is_known() || theta.get() > 0.5 {
             return f64::INFINITY;
         }
-        let spread = self.key * (top - self.offset) + 2.0 * e_p;
-        let e_g = theta / (1.0 - theta) * spread + (gamma(n) + gamma(n + 2.0)) * p * (1.0 + 2.0 * theta) + e_p;
-        let value = self.share() / self.key;
-        SLACK * (e_z + value * (e_g + u * (p + e_g)) + u * self.last())
+        let spread = key * rise + e_p + e_p;
+        let sums = (DOUBLE.gamma(n) + DOUBLE.gamma(n + 2)) * p * (Up::count(1) + theta + theta);
+        let e_g = theta.over(theta.from_one()) * spread + sums + e_p;
+        let value = Up::count(n).over(self.own).over(self.key);
+        (e_z + value * (e_g + u * (p + e_g)) + u * Up::new(self.last())).get()
     }
-}
-
-/// `k u / (1 - k u)`.
-pub fn gamma(k: f64) -> f64 {
-    k * ROUNDOFF / (1.0 - k * ROUNDOFF)
 }

@@ -6,10 +6,11 @@
 //! carries the lift of one token to all ids of its sequence.
 
 use super::codes::Codes;
-use super::layout::{Layout, SMALLEST_QUANTUM, gamma};
+use super::layout::{Layout, SMALLEST_QUANTUM};
 use crate::cells::Grid;
 use crate::feed_forward::FeedForward;
 use crate::matrix::Matrix;
+use crate::memorize::bound::{DOUBLE, Up};
 
 /// The quantizer, measured in quanta of [`Layout`].
 #[derive(Debug, Clone, PartialEq)]
@@ -115,23 +116,24 @@ impl Quantizer {
     /// A unit's input rounds once, whatever its row, and its product with W2 once more; then each sum rounds. A sum that
     /// contains the base is at most `top` plus P, the sum of the absolute values of all other terms; there are as many such
     /// sums as terms, and as many again of P at most without the base.
-    pub fn rounding(&self, top: f64) -> f64 {
+    pub fn rounding(&self, top: Up) -> Up {
         // Two for the rounding of inputs and products, three for the skip and what takes it out.
-        let mut terms = 5.0;
-        let mut size = 2.0 * self.end[0] / SMALLEST_QUANTUM;
+        let mut terms = 5;
+        let mut size = Up::size(2.0 * self.end[0] / SMALLEST_QUANTUM);
         for (steps, &end) in self.steps.iter().zip(&self.end) {
             // The units active at an end of the cube are most, and largest.
             let active = |right: bool| {
                 let facing = steps.iter().filter(move |step| step.faces_right == right);
                 let at = if right { end } else { 0.0 };
-                let reach = move |step: &Step| 2.0 * step.rise.abs() / self.ramp * (at - step.from).abs();
-                (2.0 * facing.clone().count() as f64, facing.map(reach).sum::<f64>())
+                let distance = move |step: &Step| Up::new((at - step.from).abs().next_up());
+                let reach = |step: &Step| (Up::size(2.0 * step.rise) * distance(step)).over(self.ramp);
+                (2 * facing.clone().count(), facing.map(reach).sum::<Up>())
             };
             let (left, right) = (active(false), active(true));
             terms += left.0.max(right.0);
-            size += left.1.max(right.1);
+            size = size + left.1.max(right.1);
         }
-        gamma(terms) * (top + 2.0 * size)
+        DOUBLE.gamma(terms) * (top + size + size)
     }
 }
 

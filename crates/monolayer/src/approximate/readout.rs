@@ -8,9 +8,10 @@
 use rayon::prelude::*;
 
 use super::ids::Ids;
-use super::layout::{FIRST, Layout, RAMP, ROOM, SMALLEST_QUANTUM, gamma};
+use super::layout::{FIRST, Layout, RAMP, ROOM, SMALLEST_QUANTUM};
 use crate::feed_forward::FeedForward;
 use crate::matrix::Matrix;
+use crate::memorize::bound::{DOUBLE, Up};
 
 /// What the terms of an output may add up to, in quanta, beside an id.
 const EXACT: f64 = FIRST - 2.0 * ROOM;
@@ -161,8 +162,9 @@ impl All<'_> {
         let step = (-f64::from(bits)).exp2();
         let readout = self.build(&steps, bits, 0.0);
         // Both hinges of every ramp, the id and what takes it out.
-        let size = 2.0 * self.size(&steps) * step + 4.0 * FIRST * readout.quantum();
-        let rounding = 1.001 * gamma(readout.units() as f64 + 4.0) * size;
+        let size = Up::new(self.size(&steps)).over(DOUBLE.gamma(self.starts.len() + 8).from_one());
+        let size = Up::new(2.0 * step) * size + Up::new(4.0 * FIRST) * Up::new(readout.quantum());
+        let rounding = (DOUBLE.gamma(readout.units() + 4) * size).get();
         Readout { rounding, ..readout }
     }
 

@@ -33,7 +33,7 @@ pub struct Unit {
     pub output: Vec<f64>,
 }
 
-/// The hidden units, and which of them can fire where.
+/// The hidden units, and what words get from elsewhere.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gated {
     /// The units: first those that give words their base label, then those that give places another, then hinges.
@@ -44,8 +44,6 @@ pub struct Gated {
     pub default: Vec<f64>,
     /// The base label of each word.
     pub base: Vec<u32>,
-    /// For each token (word, place) of the data, the units that fire or may fire; all others are shut whatever the context.
-    pub open: HashMap<(u32, usize), Vec<u32>>,
 }
 
 /// All contexts of one word, at one place where positions are used.
@@ -53,6 +51,15 @@ struct Group {
     word: u32,
     place: usize,
     runs: Vec<Run>,
+}
+
+impl Group {
+    /// How far above the lowest hinge ids can be, where all ids are from `low` to `high`.
+    fn range(&self, base: u32, low: f64, high: f64) -> f64 {
+        let reach = high - (self.runs[0].first - zigzag::overhang(&self.runs, base));
+        // The gate keeps a tenth of its drop as room for rounding, which has room for a little more reach.
+        if reach > 1.1 * (high - low) { reach } else { high - low }
+    }
 }
 
 /// What a gated block is built from.
@@ -98,7 +105,7 @@ impl Plan<'_> {
             word_units = self.word_units(&words, &base)?;
             for (unit, holds) in &word_units {
                 for &w in holds {
-                    strength[w as usize] += unit.before(&wide(words.row(w as usize)), 0.0) * size(&unit.output);
+                    strength[w as usize] += unit.before(words.row(w as usize), 0.0) * size(&unit.output);
                 }
             }
         }
@@ -106,40 +113,27 @@ impl Plan<'_> {
             Some(places) => self.place_units(&groups, &words, places, &base, &strength)?,
             None => Vec::new(),
         };
-        let gates = self.gates(&groups, &words, places.as_ref())?;
+        let gates = self.gates(&groups, &words, places.as_ref(), &base)?;
         Ok(Covered { groups, base, strength, word_units, place_units, gates })
     }
 
     /// The hidden units, rounded to a precision by `round`, that give every context its label.
     pub fn units(&self, covered: &Covered, round: fn(f64) -> f64) -> Result<Gated> {
         let Covered { groups, base, strength, word_units, place_units, gates } = covered;
-        let mut units = Vec::new();
-        let mut of_word = vec![Vec::new(); base.len()];
-        for (unit, holds) in word_units {
-            holds.iter().for_each(|&w| of_word[w as usize].push(units.len() as u32));
-            units.push(unit.clone());
-        }
-        let mut of_group: Vec<Vec<u32>> = groups.iter().map(|g| of_word[g.word as usize].clone()).collect();
-        for (unit, holds) in place_units {
-            holds.iter().for_each(|&g| of_group[g as usize].push(units.len() as u32));
-            units.push(unit.clone());
-        }
+        let around = word_units.iter().chain(place_units);
+        let mut units: Vec<Unit> = around.map(|(unit, _)| unit.clone()).collect();
         let hinges = |(g, gate): &(usize, Gate)| {
             let word = groups[*g].word as usize;
             let strength = if base[word] == self.default { DEFAULT_STRENGTH } else { strength[word] };
             self.hinges(&groups[*g], gate, base[word], strength, round)
         };
         let hinges: Vec<Result<Vec<Unit>>> = gates.par_iter().map(hinges).collect();
-        for ((g, _), hinges) in gates.iter().zip(hinges) {
-            for unit in hinges? {
-                of_group[*g].push(units.len() as u32);
-                units.push(unit);
-            }
+        for hinges in hinges {
+            units.extend(hinges?);
         }
         let counts = [word_units.len(), place_units.len(), units.len() - word_units.len() - place_units.len()];
-        let open = groups.iter().zip(of_group).map(|(g, list)| ((g.word, g.place), list)).collect();
         let default = self.output(&[(self.default, DEFAULT_STRENGTH)], round);
-        Ok(Gated { units, counts, default, base: base.clone(), open })
+        Ok(Gated { units, counts, default, base: base.clone() })
     }
 
     /// Strengths of labels as numbers in the coordinates of labels.
@@ -200,12 +194,12 @@ impl Plan<'_> {
     }
 
     /// The columns of codes that words use.
-    fn word_codes(&self) -> Matrix<f32> {
+    fn word_codes(&self) -> Matrix<f64> {
         columns(&self.view.vectors.words, 0..self.view.vectors.word_columns)
     }
 
     /// The columns of codes that places use, where positions are used.
-    fn place_codes(&self) -> Option<Matrix<f32>> {
+    fn place_codes(&self) -> Option<Matrix<f64>> {
         let vectors = self.view.vectors;
         vectors.positions.as_ref().map(|rows| columns(rows, vectors.word_columns..vectors.used))
     }
@@ -270,17 +264,23 @@ impl Plan<'_> {
     /// A unit that fires inside a halfspace and gives the points it was made for at least `factor`. Powers of two keep the
     /// arithmetic of sign codes exact.
     fn halfspace_unit(&self, halfspace: &Halfspace, label: u32, factor: f64) -> Unit {
-        let scale = f64::from(halfspace.margin).log2().floor().exp2();
+        let scale = halfspace.margin.log2().floor().exp2();
         Unit {
-            code: wide(&halfspace.normal),
+            code: halfspace.normal.clone(),
             id: 0.0,
-            bias: f64::from(-halfspace.threshold),
+            bias: -halfspace.threshold,
             output: self.output(&[(label, factor / scale)], |x| x),
         }
     }
 
     /// A gate for each token whose label depends on the context.
-    fn gates(&self, groups: &[Group], words: &Codes, places: Option<&Codes>) -> Result<Vec<(usize, Gate)>> {
+    fn gates(
+        &self,
+        groups: &[Group],
+        words: &Codes,
+        places: Option<&Codes>,
+        base: &[u32],
+    ) -> Result<Vec<(usize, Gate)>> {
         let (low, high) = self.ids.iter().fold((f64::MAX, f64::MIN), |(l, h), &g| (l.min(g), h.max(g)));
         let mixed: Vec<usize> = (0..groups.len()).filter(|&g| groups[g].runs.len() > 1).collect();
         let mut used_places: Vec<usize> = mixed.iter().map(|&g| groups[g].place).collect();
@@ -299,7 +299,10 @@ impl Plan<'_> {
         let of_word = |list: &[usize]| -> Result<Vec<(usize, Gate)>> {
             let word = groups[list[0]].word as usize;
             let word_gate = alone(words, &all, word).ok_or_else(|| too_close("word", word))?;
-            let gate = |&g: &usize| (g, Gate::new(&word_gate, place_gates.get(&groups[g].place), high - low));
+            let gate = |&g: &usize| {
+                let range = groups[g].range(base[word], low, high);
+                (g, Gate::new(&word_gate, place_gates.get(&groups[g].place), range))
+            };
             Ok(list.iter().map(gate).collect())
         };
         let by_word: Vec<&[usize]> = mixed.chunk_by(|&a, &b| groups[a].word == groups[b].word).collect();
@@ -366,11 +369,6 @@ fn size(x: &[f64]) -> f64 {
     x.iter().fold(0.0, |m, x| m.max(x.abs()))
 }
 
-/// The same numbers in double precision.
-fn wide(x: &[f32]) -> Vec<f64> {
-    x.iter().map(|&x| f64::from(x)).collect()
-}
-
 /// What holds a hinge shut for all tokens but one.
 struct Gate {
     code: Vec<f64>,
@@ -381,22 +379,25 @@ struct Gate {
 }
 
 impl Gate {
-    /// A gate for a word, at a place where positions are used, for ids that spread over `range`.
+    /// A gate for a word, at a place where positions are used, for ids that are at most `range` above the lowest hinge.
     fn new(word: &Halfspace, place: Option<&Halfspace>, range: f64) -> Self {
         let parts = || std::iter::once(word).chain(place);
-        let drop = parts().map(|h| 2.0 * f64::from(h.margin)).fold(f64::INFINITY, f64::min);
+        let drop = parts().map(|h| 2.0 * h.margin).fold(f64::INFINITY, f64::min);
         // As steep as the drop allows, with some room for rounding: the steeper, the less rounding of the gate matters.
-        let slope = (0.9 * drop / range).clamp(1e-18, 1e18);
+        let slope = (0.9 * drop / range).clamp(LEAST_SLOPE, 1.0 / LEAST_SLOPE);
         Self {
-            code: parts().flat_map(|h| &h.normal).map(|&x| f64::from(x)).collect(),
-            own: parts().map(|h| f64::from(h.threshold) + f64::from(h.margin)).sum(),
+            code: parts().flat_map(|h| &h.normal).copied().collect(),
+            own: parts().map(|h| h.threshold + h.margin).sum(),
             slope,
         }
     }
 }
 
-/// Some columns of a matrix in single precision, which holds codes exactly.
-fn columns(rows: &Matrix<f64>, columns: std::ops::Range<usize>) -> Matrix<f32> {
-    let data = rows.iter_rows().flat_map(|row| row[columns.clone()].iter().map(|&x| x as f32)).collect();
+/// Slopes stay within what double precision holds.
+const LEAST_SLOPE: f64 = 1e-270;
+
+/// Some columns of a matrix.
+fn columns(rows: &Matrix<f64>, columns: std::ops::Range<usize>) -> Matrix<f64> {
+    let data = rows.iter_rows().flat_map(|row| &row[columns.clone()]).copied().collect();
     Matrix::new(rows.rows, columns.len(), data)
 }

@@ -3,13 +3,14 @@
 //!
 //! In real arithmetic tokens after attention are enclosed, and the block is evaluated exactly at the enclosures. In floating
 //! point the computed token is off by a bounded error, and the block is evaluated exactly at everything it can be; what the
-//! block itself rounds is at most `gamma_k` times the sum of the absolute values of its k terms. Bounds are evaluated in
-//! double precision and widened by a little, which covers their own rounding.
+//! block itself rounds is at most `gamma_k` times the sum of the absolute values of its k terms. Bounds are
+//! [rounded up](super::bound), and one that is not a finite number proves nothing.
 
 use rayon::prelude::*;
 
+use super::bound::{DOUBLE, Up};
 use super::hinges::{Output, Readout, ball};
-use super::proof::EXP_ULP;
+use super::id::Softmax;
 use super::vector_map::first_tokens;
 use crate::arithmetic::{Ball, Interval, Magnitude, Number};
 use crate::attention::Attention;
@@ -18,10 +19,6 @@ use crate::error::Result;
 use crate::exact::map_attention;
 use crate::matrix::Matrix;
 use crate::model::Head;
-
-/// Unit roundoff of double precision.
-const U: f64 = f64::EPSILON / 2.0;
-const SLACK: f64 = 1.01;
 
 /// What is to be proved.
 pub(super) struct Claim<'a> {
@@ -62,10 +59,6 @@ impl Proof {
     }
 }
 
-fn gamma(k: f64) -> f64 {
-    k * U / (1.0 - k * U)
-}
-
 impl Claim<'_> {
     /// Proves what can be proved.
     pub fn prove(&self) -> Result<Proof> {
@@ -82,20 +75,19 @@ impl Claim<'_> {
         for (&t, row) in first.iter().zip(&mut inputs) {
             let errors = self.input_error(t, row);
             for (h, error) in row.iter_mut().zip(errors) {
-                *h = h.clone().widened(Magnitude::new(error.max(f64::MIN_POSITIVE), 0));
+                *h = h.clone().widened(Magnitude::new(error.get().max(f64::MIN_POSITIVE), 0));
             }
         }
         let float = self.readout.outputs(&inputs);
         let error = |c: usize| {
-            let out: &[Output] = &float[c];
-            let rounding = out.iter().map(|o| SLACK * gamma(o.active as f64 + 3.0) * o.size).fold(0.0, f64::max);
-            largest_error(out, target(c)) + rounding
+            let rounding = float[c].iter().map(rounding).fold(Up::ZERO, Up::max);
+            Up::new(largest_error(&float[c], target(c))) + rounding
         };
-        let errors: Vec<f64> = (0..first.len()).map(error).collect();
+        let errors: Vec<Up> = (0..first.len()).map(error).collect();
         let decoder = Decoder::new(self.points, self.head);
         Ok(Proof {
             real_error,
-            float_error: errors.iter().copied().fold(0.0, f64::max),
+            float_error: errors.iter().copied().fold(Up::ZERO, Up::max).get(),
             ratio: errors.iter().map(|&error| decoder.ratio(error)).collect(),
         })
     }
@@ -140,35 +132,37 @@ impl Claim<'_> {
     }
 
     /// How far the coordinates of a computed token after attention can be from the true ones.
-    fn input_error(&self, t: usize, row: &[Ball]) -> Vec<f64> {
+    fn input_error(&self, t: usize, row: &[Ball]) -> Vec<Up> {
         let view = self.view;
-        let visible = view.visible(t);
         let start = view.offsets[view.place(t).0];
         let head = &self.attention.heads[0];
         // Sequences of other lengths may share the context.
-        let n = self.view.offsets.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(1) as f64;
-        let d = row.len() as f64;
-        // The largest sum of absolute values of a projection's terms bounds both the projection and, times gamma, its error.
-        let size = |w: &[f64], x: &[f64]| w.iter().zip(x).map(|(w, x)| (w * x).abs()).sum::<f64>();
-        let vector = |t: usize| view.vectors.vector(view.ids[t], t - start);
-        let p = SLACK * visible.map(|t| size(head.w_k.row(0), &vector(t))).fold(0.0, f64::max);
-        let q = SLACK * size(head.w_q.row(0), &vector(t));
-        // One rounding more, for the sum of token and place.
-        let (e_p, e_q) = (gamma(d + 1.0) * p, gamma(d + 1.0) * q);
-        let e_a = p * e_q + q * e_p + e_p * e_q + U * (p + e_p) * (q + e_q);
-        let e_b = SLACK * (e_a + U * (2.0 * p * q + 4.0 * e_a));
-        let theta = SLACK * (e_b.exp_m1() + 2.0 * EXP_ULP * U * (1.0 + e_b.exp_m1()));
-        let e_g = if theta < 0.5 {
-            theta / (1.0 - theta) * 2.0 * p + 2.0 * gamma(n + 3.0) * p * (1.0 + 2.0 * theta) + e_p
-        } else {
-            f64::INFINITY
+        let length = self.view.offsets.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(1);
+        // The sum of a token and its place is rounded once, here as in the program.
+        let rounded = Up::new(1.0 + f64::EPSILON);
+        let size = |w: &[f64], t: usize| {
+            let x = view.vectors.vector(view.ids[t], t - start);
+            w.iter().zip(x).map(|(&w, x)| Up::size(w) * Up::size(x)).sum::<Up>() * rounded
         };
-        let error = |(w, h): (&f64, &Ball)| {
-            let h = h.to_interval().magnitude();
-            SLACK * (w.abs() * (e_g + 2.0 * U * (p + e_g)) + 3.0 * U * h) + f64::MIN_POSITIVE
+        // The largest sum of absolute values of a projection's terms bounds both the projection and its error.
+        let keys = view.visible(t).map(|t| size(head.w_k.row(0), t)).fold(Up::ZERO, Up::max);
+        let p = keys.max(view.visible(t).map(|t| size(head.w_v.row(0), t)).fold(Up::ZERO, Up::max));
+        let softmax = Softmax::new(length, row.len() + 1, p, size(head.w_q.row(0), t));
+        let e_g = softmax.error(&DOUBLE, p + p, p);
+        let error = |(&w, h): (&f64, &Ball)| {
+            let (w, h) = (Up::size(w), Up::new(h.to_interval().magnitude()));
+            // The token is at most as large as what comes out and what is added. It is rounded once before.
+            let moved = w * (p + e_g);
+            w * e_g + DOUBLE.sum_error(3, (h + w * p) * rounded + moved)
         };
         head.w_o.data.iter().zip(row).map(error).collect()
     }
+}
+
+/// How far rounding can move an output. All numbers are sums of nonnegative ones, each rounded some times at most.
+fn rounding(output: &Output) -> Up {
+    let size = Up::new(output.size).over(DOUBLE.gamma(2 * output.active + 8).from_one());
+    DOUBLE.sum_error(output.active + 3, size)
 }
 
 /// The largest distance of an output from where it should be.
@@ -179,22 +173,24 @@ fn largest_error(out: &[Output], target: &[f64]) -> f64 {
 
 /// How outputs become labels.
 struct Decoder {
-    /// The smallest distance of two points.
+    /// A lower bound of the smallest distance of two points.
     apart: f64,
-    d: f64,
-    /// A bound on the rounding of the difference of two scores.
-    rounding: f64,
+    d: usize,
+    /// A bound on the rounding of the difference of two scores, where there is a head.
+    rounding: Option<Up>,
 }
 
 impl Decoder {
     fn new(points: &Matrix<f64>, head: Option<&Head<f64>>) -> Self {
-        let apart = crate::separation::separation(points.cols, &points.data).epsilon / SLACK;
-        let d = points.cols as f64;
-        let rounding = head.map_or(0.0, |head| {
-            let largest = head.weight.data.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
-            let bias = head.bias.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
+        let d = points.cols;
+        let epsilon = crate::separation::separation(d, &points.data).epsilon;
+        let apart = epsilon * DOUBLE.gamma(d + 8).from_one();
+        let rounding = head.map(|head| {
+            let size = |list: &[f64]| list.iter().map(|&x| Up::size(x)).fold(Up::ZERO, Up::max);
+            let (largest, bias) = (size(&head.weight.data), size(&head.bias));
             // Outputs are within 1 of a point, or nothing is claimed.
-            2.0 * SLACK * gamma(d + 1.0) * (d * largest * (largest + 1.0) + bias)
+            let error = DOUBLE.sum_error(d + 1, Up::count(d) * largest * (largest + Up::count(1)) + bias);
+            error + error
         });
         Self { apart, d, rounding }
     }
@@ -203,14 +199,17 @@ impl Decoder {
     ///
     /// An output y = c + e scores `|c - c'|^2 / 2 + (c - c') . e` higher for c than for c', which is at least
     /// `D (D / 2 - sqrt(d) error)` for points at a distance D, and grows with D from the smallest D on.
-    fn ratio(&self, error: f64) -> f64 {
+    fn ratio(&self, error: Up) -> f64 {
+        let too_far = if self.rounding.is_some() { error.get() > 1.0 } else { !error.is_known() };
+        if too_far {
+            return 0.0;
+        }
         if self.apart.is_infinite() {
             return f64::INFINITY;
         }
-        let head = self.rounding > 0.0;
-        if head && error > 1.0 {
-            return 0.0;
-        }
-        self.apart / 2.0 / (self.d.sqrt() * SLACK * error + self.rounding / self.apart)
+        let taken = Up::count(self.d).root() * error + self.rounding.unwrap_or(Up::ZERO).over(self.apart);
+        let (half, taken) = (self.apart / 2.0, taken.get());
+        // Above 1 only where that is so for the bounds themselves.
+        if half > taken { (half / taken).max(1.0_f64.next_up()) } else { (half / taken).clamp(0.0, 1.0) }
     }
 }

@@ -45,6 +45,13 @@ pub fn cost(runs: &[Run], base: u32) -> usize {
     runs.len() - usize::from(ends_with_base)
 }
 
+/// How far the first hinge can stand outside the runs: not at all where one end has the label `base`.
+pub fn overhang(runs: &[Run], base: u32) -> f64 {
+    let ends_with_base = runs[0].label == base || runs[runs.len() - 1].label == base;
+    let gaps = runs.windows(2).map(|pair| pair[1].first - pair[0].last);
+    if ends_with_base { 0.0 } else { 0.75 * gaps.reduce(f64::min).unwrap_or(1.0) }
+}
+
 /// The hinges for runs from left to right, `base` winning by `a > 0` without any. `round` gives the nearest place that a hinge can
 /// stand at. `None` if such places are too far apart for these runs.
 pub fn hinges(runs: &[Run], base: u32, a: f64, round: impl Fn(f64) -> f64) -> Option<Vec<Hinge>> {
