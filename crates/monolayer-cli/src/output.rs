@@ -69,7 +69,7 @@ impl Progress {
 
     pub fn add(&self, steps: usize) {
         /// Seconds between two lines.
-        const EVERY: u64 = 5;
+        const EVERY: u64 = 2;
         self.bar.inc(steps as u64);
         let done = self.done.fetch_add(steps, Ordering::Relaxed) + steps;
         let seconds = self.start.elapsed().as_secs();

@@ -7,10 +7,9 @@ use std::path::Path;
 
 use crate::common::Files;
 use crate::common::spoil::fuzz;
-use monolayer::attention::{Kind, Mask};
-use monolayer::kernels::Real;
-use monolayer::model::Predictions;
-use monolayer::{AnyModel, Dataset, exact as exact_model, exact_file, model_file, with_model};
+use monolayer::paper::attention::{Kind, Mask};
+use monolayer::model::{Predictions, exact as exact_model, exact_file, file as model_file};
+use monolayer::{AnyModel, Dataset};
 use monolayer_check::{Options, Verdict, verify};
 use monolayer_core::Format as Binary;
 use monolayer_core::exact::real::Rational;
@@ -56,7 +55,10 @@ fn theirs(dir: &Path) -> monolayer::error::Result<Plain> {
         let model = exact_file::read(dir)?;
         return Ok(their(&model, |x| exact(&x.to_string())));
     }
-    Ok(with_model!(&AnyModel::open(dir)?, model => their(model, |&x| float(Real::to_f64(x)))))
+    Ok(match AnyModel::open(dir)? {
+        AnyModel::F32(model) => their(&model, |&x| float(x.into())),
+        AnyModel::F64(model) => their(&model, |&x| float(x)),
+    })
 }
 
 fn float(x: f64) -> Number {
@@ -262,8 +264,8 @@ fn predicted(dir: &Path, data: &Dataset) -> Vec<Value> {
     } else {
         AnyModel::open(dir).unwrap()
     };
-    let labels = with_model!(&model, model => model.head.as_ref().map(|head| head.labels.clone()));
-    match model.predict(data, &|_| ()).unwrap() {
+    let labels = model.label_names().map(<[String]>::to_vec);
+    match model.predict(data).unwrap() {
         Predictions::Labels(ids) => ids.iter().map(|&id| json!(labels.as_ref().unwrap()[id as usize])).collect(),
         Predictions::Outputs(outputs) => outputs.data.chunks_exact(D).map(|row| json!(row)).collect(),
     }
@@ -283,7 +285,7 @@ fn models_of_every_kind_are_read_and_run_alike() {
                 let options = Options { tolerance: Some(1e-4), strict: true, ..Options::default() };
                 verify(&dir, path.to_str(), &options)
             };
-            let data = Dataset::read("x", monolayer::dataset::Format::JsonLines, lines(words, &[]).as_bytes());
+            let data = Dataset::read("x", monolayer::data::Format::JsonLines, lines(words, &[]).as_bytes());
             let mut labels = predicted(&dir, &data.unwrap());
             let report = verdict(&labels);
             assert_eq!(report.verdict, Verdict::Verified, "{kind}, {dtype}: {}", report.text());

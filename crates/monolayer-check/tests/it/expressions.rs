@@ -1,6 +1,6 @@
 //! Compiler and checker read functions alike: the same texts are accepted.
 
-use monolayer::expression::Expression as TheirExpression;
+use monolayer::approximate::expression::Expression as TheirExpression;
 use monolayer_core::exact::expression::Expression;
 use proptest::prelude::*;
 

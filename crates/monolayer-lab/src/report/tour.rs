@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::Write as _;
 use std::path::Path;
 
-use monolayer::kernels::Real;
-use monolayer::{Dataset, Error, Model, Result, model_file};
+use monolayer::arithmetic::kernels::Real;
+use monolayer::model;
+use monolayer::{Dataset, Error, Model, Result};
 use monolayer_check::{TokenVerdict, Verdict};
 use serde_json::{Value, json};
 
@@ -38,7 +39,7 @@ pub fn tour<R: Real>(directory: &Path, model: &Model<R>, data: &Dataset) -> Resu
     let contexts = book.contexts(&reading, &chosen, model.positions.is_some());
     let certainty = certainty(directory, model, data, &chosen)?;
     let (numbers, rows, scope) = numbers(model, &reading, &book);
-    let config = model_file::config(model);
+    let config = model::file::config(model);
     let value = json!({
         "labels": config.labels,
         "d": config.d,
@@ -173,7 +174,7 @@ fn numbers<R: Real>(model: &Model<R>, reading: &Reading, book: &Book) -> (Value,
     let words = model.words.as_ref().expect("a tour has words");
     let whole = |keep: Option<&[u32]>| -> Value {
         let mut out = serde_json::Map::new();
-        for (name, mut shape, data) in model_file::tensors(model) {
+        for (name, mut shape, data) in model::file::tensors(model) {
             let mut data: Vec<f64> = data.iter().map(|x| x.to_f64()).collect();
             if let (true, Some(keep)) = (name == "embedding.weight", keep) {
                 let d = shape[1];
