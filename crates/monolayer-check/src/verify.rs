@@ -174,7 +174,7 @@ fn certificate_file(dir: &Path, options: &Options) -> Result<Option<Vec<u8>>> {
     Ok(there.then(|| read::file(&file, "json", options.limits.json)).transpose()?)
 }
 
-fn kind<'a>(claim: &'a Claimed) -> &'a str {
+fn kind(claim: &Claimed) -> &str {
     match claim {
         Claimed::Labels(..) => "labels",
         Claimed::Outputs(..) => "outputs",
@@ -226,7 +226,7 @@ impl<'a, 'b> Progress<'a, 'b> {
         let done = self.done.fetch_add(tokens, Ordering::Relaxed) + tokens;
         let Ok(mut last) = self.last.try_lock() else { return };
         // A claim in another arithmetic goes through the tokens again.
-        if done > 0 && (last.elapsed() >= Self::EVERY || done % total.max(1) == 0) {
+        if done > 0 && (last.elapsed() >= Self::EVERY || done.is_multiple_of(total.max(1))) {
             *last = Instant::now();
             tell((done - 1) % total.max(1) + 1, total);
         }

@@ -119,7 +119,7 @@ fn numbers(root: &Path) {
         *files.tensor("head.weight") = vec![1.0, 0.3, f64::from(1.0_f32.next_down()), 0.3];
     });
     change(root, "one-weight-changed", "refuted", "the model gives", |files| {
-        files.tensor("embedding.weight")[0] = -1.0
+        files.tensor("embedding.weight")[0] = -1.0;
     });
 }
 
@@ -269,6 +269,7 @@ fn distances(root: &Path) {
     let deep = format!("{}x1{}", "(".repeat(30_000), ")".repeat(30_000));
     write("distance-of-a-deep-function", "unknown", "distance: unknown", &claim(1.0, &deep, 2), |_| ());
     write("distance-of-an-unknown-name", "unknown", "distance: unknown", &claim(1.0, "x1 + x2", 2), |_| ());
+    write("negative-distance", "unknown", "distance: unknown", &claim(-1.0, FUNCTION, 2), |_| ());
     write("distance-of-no-function", "unknown", "distance: unknown", &claim(1e9, "log(x1 - 2)", 2), |_| ());
     write("distance-of-endless-sequences", "unknown", "distance: unknown", &claim(1.0, FUNCTION, 1 << 40), |_| ());
 }

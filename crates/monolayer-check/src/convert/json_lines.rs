@@ -12,7 +12,7 @@ const LONGEST: usize = 1200;
 /// The same lines, with the numbers of vectors in canonical spelling. What cannot be read is left for the core to refuse.
 pub fn canonical(content: &[u8]) -> Cow<'_, [u8]> {
     // Vectors are lists in lists in an object: lines without a third bracket have none.
-    let plain = |line: &[u8]| line.iter().filter(|&&b| b == b'[').count() <= 2;
+    let plain = |line: &[u8]| line.iter().filter(|&&b| b == b'[').nth(2).is_none();
     if content.split(|&b| b == b'\n').all(plain) {
         return Cow::Borrowed(content);
     }

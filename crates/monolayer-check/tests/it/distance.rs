@@ -95,10 +95,9 @@ fn hostile_functions_are_never_verified() {
     let deep = format!("{}x1{}", "(".repeat(100_000), ")".repeat(100_000));
     let signs = format!("{}x1", "-".repeat(60_000));
     let powers = format!("x1{}", "^x1".repeat(20_000));
-    let huge = "9".repeat(400);
     let strange =
         ["", ";", "x1;x1", "x2", "x1 +", "f(x1)", "sin x1", "max()", "sum(x1, x1)", "x1)", "1e999", "x\u{0}1", "x1²"];
-    let texts = [&deep, &signs, &powers, &huge].into_iter().map(String::as_str).chain(strange);
+    let texts = [&deep, &signs, &powers].into_iter().map(String::as_str).chain(strange);
     for function in texts {
         let report = judged(&staircase(), &claim(1.0, function));
         assert_eq!(report.verdict, Verdict::Unknown, "{}", report.text());
@@ -107,6 +106,8 @@ fn hostile_functions_are_never_verified() {
 
 #[test]
 fn wide_and_nested_functions_come_to_an_end() {
+    // A number beyond every float is a number.
+    assert_eq!(judged(&staircase(), &claim(1.0, &"9".repeat(400))).verdict, Verdict::Refuted);
     let wide = format!("x1*mean(x1){}", " + 0*x1".repeat(5_000));
     let nested = (0..90).fold("x1".to_owned(), |inner, _| format!("mean({inner})*own1"));
     for (function, verdict) in [(wide, Verdict::Verified), (nested, Verdict::Refuted)] {
@@ -132,7 +133,7 @@ fn claims_that_mean_nothing() {
     for (field, value) in [("p", json!(0.5)), ("p", json!(-1)), ("bound", json!(-1.0))] {
         let mut claim = claim(1.0, FUNCTION);
         claim[field] = value;
-        assert_ne!(judged(&staircase(), &claim).verdict, Verdict::Verified);
+        assert_eq!(judged(&staircase(), &claim).verdict, Verdict::Unknown, "{field}");
     }
     for (field, value) in
         [("length", json!(0)), ("length", json!(1_000_000)), ("length", Value::Null), ("p", Value::Null)]

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use crate::common::{DATA, Files, certify};
+use crate::common::{DATA, Files, certify, data_hash};
 use monolayer_check::options::set_limit;
 use monolayer_check::{Format, Options, Precision, Report, Verdict, judge_tokens, verify};
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn written(files: &Files, data: &str, name: &str) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
@@ -210,9 +210,9 @@ fn a_missing_directory_is_an_error() {
     assert!(report.json()["where"].as_str().unwrap().contains("config.json"));
 }
 
-/// Sequences that only big floats can tell apart: the scores reach 600, so contexts differ by e^-600.
+/// Sequences that only many bits can tell apart: the scores reach 600, so contexts differ by e^-600.
 #[test]
-fn contextual_mappings_beyond_f64_are_decided_with_big_floats() {
+fn contextual_mappings_beyond_f64_are_decided_with_more_bits() {
     let mut files = Files::honest();
     *files.tensor("layers.0.attention.w_q") = vec![600.0, 600.0];
     let data = "a X\nb Y\n\na X\na X\nb Y\n";
@@ -223,4 +223,47 @@ fn contextual_mappings_beyond_f64_are_decided_with_big_floats() {
         let report = verify(dir.path(), path.to_str(), &Options::default());
         assert_eq!(report.claims[2].verdict, verdict, "{}", report.text());
     }
+}
+
+#[test]
+fn ranks_are_exact() {
+    let last = f64::from(1.0_f32.next_up());
+    for (weights, rank) in [
+        ([1.0, 0.0, 0.0, 1.0], 2),
+        ([1.0, 2.0, -3.0, -6.0], 1),
+        ([1.0, 1.0, 1.0, last], 2),
+        ([1e-45, 3e38, 1e-45, 3e38], 1),
+        ([0.0; 4], 0),
+    ] {
+        let mut files = Files::honest();
+        *files.tensor("head.weight") = weights.to_vec();
+        let (dir, _) = written(&files, DATA, "data.conll");
+        for claimed in 0..3 {
+            certify(dir.path(), DATA, &json!([{"kind": "rank", "tensor": "head.weight", "rank": claimed}]));
+            let report = verify(dir.path(), None, &Options::default());
+            let verdict = if claimed == rank { Verdict::Verified } else { Verdict::Refuted };
+            assert_eq!(report.verdict, verdict, "{weights:?}: {}", report.text());
+        }
+    }
+}
+
+#[test]
+fn witnesses_are_written_for_every_token() {
+    let (dir, path) = written(&Files::honest(), DATA, "data.conll");
+    let file = dir.path().join("witness.jsonl");
+    let options = Options { witness: Some(file.clone()), ..Options::default() };
+    let report = verify(dir.path(), path.to_str(), &options);
+    assert_eq!(report.verdict, Verdict::Verified, "{}", report.text());
+    let text = fs::read_to_string(&file).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&lines[0]["format"], &lines[0]["data"]), (&json!("monolayer-witness/1"), &json!(data_hash(DATA))));
+    assert_eq!(lines.len(), 1 + 5);
+    // The label scores of the first token are apart, as the report says.
+    let end = |label: usize, side: usize| {
+        let ball = &lines[1]["labels"][label];
+        ball[side].as_f64().unwrap() * 2_f64.powi(i32::try_from(ball[2].as_i64().unwrap()).unwrap())
+    };
+    assert!(end(0, 0) > end(1, 1), "{}", lines[1]);
+    // Exact numbers, and no data, are refused.
+    assert_eq!(verify(dir.path(), None, &options).verdict, Verdict::Error);
 }

@@ -52,10 +52,15 @@ fn what_was_memorized_is_verified_in_every_arithmetic() {
     }
     let text = run(&["verify", &model, &data]);
     assert_eq!((text.code, text.stdout.lines().next()), (0, Some("verified in f32 arithmetic")));
-    // Without data, the files and the ranks.
-    let report = run(&["verify", &model, "--json"]).json();
-    assert_eq!((&report["verdict"], &report["tokens"]), (&json!("verified"), &json!(0)));
-    assert_eq!((verdicts(&report, "rank").len(), verdicts(&report, "labels").len()), (4, 0));
+    // Without data, labels are not checked, and that is said; ranks can be asked for alone.
+    let done = run(&["verify", &model, "--json"]);
+    let report = done.json();
+    assert_eq!((done.code, &report["verdict"], &report["tokens"]), (1, &json!("unknown"), &json!(0)));
+    assert_eq!((verdicts(&report, "rank"), verdicts(&report, "labels").len()), (vec!["verified"; 4], 0));
+    assert_eq!(report["not_checked"].as_array().unwrap().len(), 2, "{report}");
+    let done = run(&["verify", &model, "--claims", "rank", "--json"]);
+    assert_eq!((done.code, &done.json()["verdict"]), (0, &json!("verified")));
+    assert_eq!(run(&["verify", &model, "--claims", "ranks"]).code, 2);
     // Strictly, the two tokens that contradict themselves are wrong.
     let strict = run(&["verify", &model, &data, "--strict", "--json"]);
     assert_eq!((strict.code, &strict.json()["refuted"]), (1, &json!(2)));
@@ -89,7 +94,11 @@ fn a_changed_weight_is_refuted_with_the_place() {
         let named = format!(" (sequence {}, token {})", i + 1, j + 1);
         assert!(place.starts_with(&format!("{data}:")) && place.ends_with(&named), "{place}");
         let winner = predicted["labels"][i][j].as_str().unwrap();
-        assert!(finding["what"].as_str().unwrap().contains(&format!("but {winner:?} scores")), "{finding}");
+        assert!(
+            finding["what"].as_str().unwrap().contains(&format!("the model gives {winner:?}"))
+                && finding["given"] == winner,
+            "{finding}"
+        );
     }
     // Without the certificate, the weights alone.
     let alone = run(&["verify", &model, &data, "--ignore-certificate", "--json"]);
@@ -97,7 +106,7 @@ fn a_changed_weight_is_refuted_with_the_place() {
     let first = run(&["verify", &model, &data, "--first"]);
     assert_eq!(first.code, 1);
     assert!(
-        first.stdout.starts_with("refuted in f32 arithmetic\n") && first.stdout.contains(&data),
+        first.stdout.starts_with("refuted in f32 arithmetic: ") && first.stdout.contains(&data),
         "{}",
         first.stdout
     );
@@ -112,13 +121,20 @@ fn other_data_is_not_what_was_certified() {
     let done = run(&["verify", &model, &changed, "--json"]);
     let report = done.json();
     assert_eq!((done.code, &report["verdict"], &report["refuted"]), (1, &json!("refuted"), &json!(1)));
-    assert_eq!((verdicts(&report, "model"), verdicts(&report, "data")), (vec!["verified"], vec!["refuted"]));
+    assert_eq!((verdicts(&report, "model"), verdicts(&report, "labels").len()), (vec!["verified"], 0));
+    assert_eq!((&report["other_data"], report["not_checked"].as_array().unwrap().len()), (&json!(true), 2), "{report}");
     assert_eq!(report["counterexamples"][0]["place"], format!("{changed}:2 (sequence 1, token 2)"));
-    // The same tokens in another file: every token holds, but the certificate is not about these bytes.
+    // Fewer sentences: every token holds, and it is said that the certificate is about others.
+    let part = files.put("part.conll", text.split_inclusive("\n\n").take(6).collect::<String>());
+    let done = run(&["verify", &model, &part]);
+    assert_eq!(done.code, 0, "{}", done.stdout);
+    assert!(done.stdout.starts_with("verified in f32 arithmetic: the tokens given, which are not the certificate's\n"));
+    assert!(done.stdout.contains("not checked: labels: the data given is not the certificate's"), "{}", done.stdout);
+    // The same tokens in another file are the certificate's data.
     let same = files.put("same.conll", text.replace('\n', "\r\n"));
     let report = run(&["verify", &model, &same, "--json"]).json();
-    assert_eq!((&report["verified"], verdicts(&report, "data")), (&json!(241), vec!["refuted"]));
-    assert_eq!(run(&["verify", &model, &same, "--ignore-certificate"]).code, 0);
+    assert_eq!((&report["verdict"], verdicts(&report, "data")), (&json!("verified"), vec!["verified"]));
+    assert_eq!((&report["verified"], &report["other_data"]), (&json!(241), &json!(false)));
 }
 
 #[test]
@@ -290,7 +306,11 @@ fn exact_numbers_are_verified_and_a_flipped_label_is_refuted() {
     assert_eq!(done.json()["counterexamples"][0]["text"], "May");
     let floats = run(&["verify", &model, &data, "--precision", "f64", "--json"]);
     assert_eq!(floats.code, 2);
-    assert!(floats.json()["error"].as_str().unwrap().contains("exact numbers are not run in f64"), "{}", floats.stdout);
+    assert!(
+        floats.json()["error"].as_str().unwrap().contains("exact numbers are run in real arithmetic only"),
+        "{}",
+        floats.stdout
+    );
     let report = run(&["inspect", &model, "--json"]).json();
     assert_eq!((&report["dtype"], &report["tensors"][0]["name"]), (&json!("exact"), &json!("embedding.weight")));
     refused(
