@@ -14,7 +14,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use monolayer::matrix::Matrix;
+use monolayer::arithmetic::matrix::Matrix;
 use monolayer::memorize::{Memorizer, Precision};
 use monolayer::model::{AnyModel, Predictions};
 use monolayer::{Dataset, Model};
@@ -178,6 +178,6 @@ fn shuffled(model: &Model<f32>, random: &mut Random) -> Model<f32> {
 /// Which tokens a model gets right.
 fn right(model: &Model<f32>, data: &Dataset) -> Vec<bool> {
     let names = &model.head.as_ref().expect("a head").labels;
-    let Predictions::Labels(found) = model.predict(data, &|_| ()).expect("it runs") else { unreachable!() };
+    let Predictions::Labels(found) = model.predict(data).expect("it runs") else { unreachable!() };
     found.iter().enumerate().map(|(t, &label)| data.label(t) == Some(&names[label as usize])).collect()
 }

@@ -20,8 +20,8 @@ use std::str::FromStr;
 
 use anyhow::Result;
 use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
-use monolayer::attention::Mask;
-use monolayer::dataset::Format;
+use monolayer::data::Format;
+use monolayer::paper::attention::Mask;
 use monolayer::{Dataset, Error};
 
 /// Compile a dataset into a Transformer with ONE rank-1 self-attention layer, and prove that it works.
@@ -105,7 +105,7 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
         Command::Context(args) => context::run(args, &cli.shared),
         Command::Memorize(args) => memorize::run(args, &cli.shared),
         Command::Approximate(args) => approximate::run(args, &cli.shared),
-        Command::Verify(args) => Ok(verify::run(args, &cli.shared)),
+        Command::Verify(args) => verify::run(args, &cli.shared),
         Command::Predict(args) => predict::run(args, &cli.shared),
         Command::Inspect(args) => inspect::run(args, &cli.shared),
         Command::Explain(args) => explain::run(args, &cli.shared),
@@ -114,7 +114,7 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
         Command::Train(args) => train::run(args, &cli.shared),
         Command::Experiment(args) => experiment::run(args, &cli.shared),
         Command::Report(args) => report::run(args, &cli.shared),
-        Command::Demo(args) => demo::run(args),
+        Command::Demo(args) => demo::run(args, &cli.shared),
         Command::Bench(args) => bench::run(args, &cli.shared),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -7,7 +7,7 @@ mod output;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 
 use commands::{Cli, Outcome};
 
@@ -28,10 +28,19 @@ fn main() -> ExitCode {
         Err(error) => {
             // The library's errors say everything themselves; others say it along their chain of causes.
             let known = error.downcast_ref::<monolayer::Error>();
-            let message = known.map_or_else(|| format!("{error:#}"), ToString::to_string);
+            let message = with_flags(&known.map_or_else(|| format!("{error:#}"), ToString::to_string));
             fail(cli.shared.json, &message, known.and_then(monolayer::Error::place).as_deref())
         }
     }
+}
+
+/// The library names its settings between backticks, `max_bits`; here they are flags, --max-bits.
+fn with_flags(message: &str) -> String {
+    let command = Cli::command();
+    let arguments = command.get_subcommands().flat_map(clap::Command::get_arguments);
+    arguments.filter_map(clap::Arg::get_long).fold(message.to_owned(), |message, flag| {
+        message.replace(&format!("`{}`", flag.replace('-', "_")), &format!("--{flag}"))
+    })
 }
 
 /// Prints what was found, and ends with the code that says it.

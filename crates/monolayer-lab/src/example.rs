@@ -1,6 +1,6 @@
 //! A small corpus, written for this project: names that are also words, with their labels.
 
-use monolayer::dataset::Format;
+use monolayer::data::Format;
 use monolayer::{Dataset, Result};
 
 /// The corpus as a file of columns.

@@ -1,10 +1,11 @@
 //! The lab of monolayer: the statements of the paper as runs, figures, the experiments, and the report page. No printing
 //! here.
 
+pub mod approximation_study;
+pub mod bench;
 pub mod claims;
 pub mod example;
 pub mod experiment;
-pub mod files;
 pub mod picture;
 pub mod plot;
 pub mod printed_units;

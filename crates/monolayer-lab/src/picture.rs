@@ -1,8 +1,8 @@
 //! The theorem in one picture: the sentences in which a word stands, each as its Boltzmann curve; the word's query cuts them
 //! at different ids, and the ids lie on a line, each with its label.
 
-use monolayer::kernels::Real;
-use monolayer::{Dataset, Error, Model, Result};
+use monolayer::arithmetic::kernels::Real;
+use monolayer::{AnyModel, Dataset, Error, Model, Result};
 
 use crate::plot::Scene;
 use crate::plot::axis::{number, round_values};
@@ -39,15 +39,22 @@ const BOTTOM: f64 = 300.0;
 /// The distance of lines of text.
 const ROW: f64 = 19.0;
 
-/// The picture of a word at a place, from 0, over a dataset's contexts.
-pub fn ids<R: Real>(model: &Model<R>, data: &Dataset, word: &str, place: usize) -> Result<Scene> {
+/// The picture of a word at a position, from 0, over a dataset's contexts.
+pub fn ids(model: &AnyModel, data: &Dataset, word: &str, position: usize) -> Result<Scene> {
+    match model {
+        AnyModel::F32(model) => scene(model, data, word, position),
+        AnyModel::F64(model) => scene(model, data, word, position),
+    }
+}
+
+fn scene<R: Real>(model: &Model<R>, data: &Dataset, word: &str, position: usize) -> Result<Scene> {
     if let Some(why) = obstacle(model) {
         return Err(Error::request(
             format!("no picture of this model: {why}"),
             "take one that memorize makes from words",
         ));
     }
-    let contexts = contexts(model, data, word, place)?;
+    let contexts = contexts(model, data, word, position)?;
     let ids = || contexts.iter().map(|c| c.id);
     let (low, high) = (ids().fold(f64::INFINITY, f64::min), ids().fold(f64::NEG_INFINITY, f64::max));
     // Room to the sides, so that the curves are seen to bend.

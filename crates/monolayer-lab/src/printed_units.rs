@@ -4,7 +4,7 @@
 //! of the printed formulas is reconstruction.
 
 use monolayer::Matrix;
-use monolayer::feed_forward::FeedForward;
+use monolayer::paper::feed_forward::FeedForward;
 
 /// A hidden unit: `weight relu(slope z + shift)`.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -9,7 +9,7 @@
 // Only what is inlined into `vectorized` is compiled for wider vector units.
 #![allow(clippy::inline_always, clippy::needless_range_loop)]
 
-use monolayer::kernels::Real;
+use monolayer::arithmetic::kernels::Real;
 
 /// Queries handled at once.
 pub const LANES: usize = 16;

@@ -1,8 +1,8 @@
 //! What accuracy means little below, and what no model can pass.
 
-use monolayer::attention::Mask;
-use monolayer::context::Contexts;
-use monolayer::dataset::{Dataset, Labels};
+use monolayer::data::context::Contexts;
+use monolayer::data::{Dataset, Labels};
+use monolayer::paper::attention::Mask;
 use serde::Serialize;
 
 /// The accuracy on its own training set of a model that knows less than everything, at best.
@@ -38,8 +38,8 @@ impl Ceilings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::labels::Scheme;
-    use monolayer::dataset::Format;
+    use monolayer::data::Format;
+    use monolayer::data::LabelScheme;
 
     #[test]
     fn each_ceiling_counts_what_it_cannot_see() {
@@ -58,7 +58,9 @@ mod tests {
             return;
         };
         let file = std::path::Path::new(&directory).join("eng.train");
-        for (scheme, majority, best) in [(Scheme::AsIs, "0.9831", "0.99867"), (Scheme::Iob2, "0.9742", "0.99839")] {
+        for (scheme, majority, best) in
+            [(LabelScheme::AsIs, "0.9831", "0.99867"), (LabelScheme::Iob2, "0.9742", "0.99839")]
+        {
             let data = scheme.apply(Dataset::open(file.to_str().unwrap()).unwrap()).unwrap();
             let ceilings = Ceilings::of(&data).unwrap();
             assert_eq!(format!("{:.4}", ceilings.word_majority), majority);

@@ -1,10 +1,9 @@
 //! Checkpoints: all that a run needs to go on as if it had never stopped, in one safetensors file.
 
 use std::collections::HashMap;
-use std::io::Write as _;
 use std::path::Path;
 
-use monolayer::kernels::Real;
+use monolayer::arithmetic::kernels::Real;
 use monolayer::{Error, Result};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
@@ -162,20 +161,4 @@ pub(crate) fn read_state<R: Real>(dir: &Path, architecture: &Architecture, steps
         return Err(spoiled(&path, "its counts of steps contradict each other"));
     }
     Ok(state)
-}
-
-/// Puts a file in place, whole or not at all.
-pub(crate) fn put(dir: &Path, name: &str, bytes: &[u8]) -> Result<()> {
-    let path = dir.join(name);
-    let wrap = |e: std::io::Error| Error::io(&path, e);
-    let mut file = tempfile::Builder::new().prefix(".monolayer-").tempfile_in(dir).map_err(wrap)?;
-    file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(wrap)?;
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        // Temporary files are for their owner alone; this one is a file like any other.
-        file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644)).map_err(wrap)?;
-    }
-    file.persist(&path).map_err(|e| Error::io(&path, e.error))?;
-    Ok(())
 }

@@ -6,9 +6,10 @@ use rand_distr::StandardNormal;
 use rayon::prelude::*;
 
 use monolayer::Error;
-use monolayer::kernels::{self, Real};
+use monolayer::arithmetic::kernels::{self, Real};
 
 use crate::architecture::{Architecture, Layout};
+pub use crate::batch::{Batch, Diverged, Evaluation, Step, Targets, Times, Tokens};
 use crate::loss::arg_max;
 use crate::optimizer::{Optimizer, Update};
 pub use crate::pass::Parameters;
@@ -21,86 +22,6 @@ pub const CHUNK: usize = 256;
 const DIVERGED: f64 = 1e8;
 /// Rows are never more than this many steps behind, nor more than an eighth of all steps: [`crate::rows`] says why.
 const BEHIND: u64 = 1024;
-
-/// Sequences packed one after another.
-#[derive(Debug, Clone, Copy)]
-pub struct Batch<'a, R> {
-    /// Where each sequence starts, and where the last one ends.
-    pub offsets: &'a [usize],
-    /// What goes in.
-    pub tokens: Tokens<'a, R>,
-    /// What should come out.
-    pub targets: Targets<'a, R>,
-}
-
-/// Inputs.
-#[derive(Debug, Clone, Copy)]
-pub enum Tokens<'a, R> {
-    /// Word ids.
-    Words(&'a [u32]),
-    /// Vectors, row-major `[tokens, d]`.
-    Vectors(&'a [R]),
-}
-
-/// Wanted outputs.
-#[derive(Debug, Clone, Copy)]
-pub enum Targets<'a, R> {
-    /// Label ids: the loss is the cross-entropy.
-    Labels(&'a [u32]),
-    /// Vectors, row-major `[tokens, d]`: the loss is the squared error, averaged over the coordinates.
-    Vectors(&'a [R]),
-}
-
-/// What a step saw, before it changed anything.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Step {
-    /// The mean loss of the batch's tokens.
-    pub loss: f64,
-    /// Tokens with the right label.
-    pub right: usize,
-    /// Tokens of the batch.
-    pub tokens: usize,
-    /// The norm of the gradient, before clipping.
-    pub gradient_norm: f64,
-}
-
-/// What came of some data.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Evaluation {
-    /// The mean loss of the tokens.
-    pub loss: f64,
-    /// The predicted label of each token; empty for vectors.
-    pub labels: Vec<u32>,
-    /// The share of hidden units above zero.
-    pub firing: f64,
-}
-
-/// Training went out of bounds; the parameters are still those before the step.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("step {step} diverged: {what} in {tensor}")]
-pub struct Diverged {
-    /// The step, counted from 1.
-    pub step: u64,
-    /// What was found there.
-    pub what: String,
-    /// The tensor, by its name in a model file, or the output of a layer.
-    pub tensor: String,
-}
-
-/// Seconds by part, added up over threads.
-#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Times {
-    /// Embedding rows and places, their gradients.
-    pub embedding: f64,
-    /// Attention, forward and back.
-    pub attention: f64,
-    /// Feed-forward blocks, forward and back.
-    pub feed_forward: f64,
-    /// Head and loss.
-    pub head: f64,
-    /// The optimizer.
-    pub optimizer: f64,
-}
 
 /// A model in training.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
 //! From the list of trained numbers to a model directory's tensors, and back.
 
-use monolayer::attention::{Attention, Head, Kind, Mask};
-use monolayer::feed_forward::FeedForward;
-use monolayer::kernels::Real;
-use monolayer::matrix::Matrix;
+use monolayer::arithmetic::kernels::Real;
+use monolayer::arithmetic::matrix::Matrix;
 use monolayer::model::Model;
-use monolayer::transformer::{Layer, Transformer};
+use monolayer::paper::attention::{Attention, Head, Kind, Mask};
+use monolayer::paper::feed_forward::FeedForward;
+use monolayer::paper::transformer::{Layer, Transformer};
 
 use crate::architecture::Architecture;
 use crate::engine::Parameters;

@@ -6,14 +6,13 @@
 
 pub mod architecture;
 mod attention;
+mod batch;
 pub mod bound;
 pub mod ceilings;
 pub mod checkpoint;
 pub mod engine;
-pub mod entities;
 pub mod export;
 mod feed_forward;
-pub mod labels;
 mod loss;
 pub mod metrics;
 mod norm;

@@ -1,6 +1,6 @@
 //! The losses and their gradients: cross-entropy of a linear head's scores, squared error of output vectors.
 
-use monolayer::kernels::Real;
+use monolayer::arithmetic::kernels::Real;
 
 /// Below this size a gradient counts as 0: it changes nothing, and products with it would be subnormal and slow.
 pub fn negligible<R: Real>() -> R {

@@ -1,10 +1,10 @@
 //! What a run reports while it goes on.
 
-use monolayer::dataset::{Dataset, Labels};
+use monolayer::data::{Dataset, Labels};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Times;
-use crate::entities::{Scores, Tag};
+use monolayer::data::entities::{EntityScores, Tag};
 
 /// One evaluation: a line of metrics.jsonl.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -70,7 +70,7 @@ impl Seconds {
 }
 
 /// The scores of entities of predicted label names; `None` where a label is no tag.
-pub fn entity_scores(data: &Dataset, predicted: &[u32], names: &[String]) -> Option<Scores> {
+pub fn entity_scores(data: &Dataset, predicted: &[u32], names: &[String]) -> Option<EntityScores> {
     let Labels::Classes { ids, names: own } = &data.labels else { return None };
     let parse = |names: &'_ [String]| names.iter().map(|name| Tag::parse(name).is_some()).collect::<Vec<_>>();
     if !parse(own.names()).iter().chain(&parse(names)).all(|&tag| tag) {
@@ -81,7 +81,7 @@ pub fn entity_scores(data: &Dataset, predicted: &[u32], names: &[String]) -> Opt
     if !own.names().iter().any(|name| tag(name)) {
         return None;
     }
-    let mut scores = Scores::default();
+    let mut scores = EntityScores::default();
     for range in data.ranges() {
         let truth = ids[range.clone()].iter().filter_map(|&id| Tag::parse(own.name(id)));
         let guess = predicted[range].iter().filter_map(|&id| Tag::parse(&names[id as usize]));

@@ -1,7 +1,7 @@
 //! Layer norm and its gradient: y = gain (x - mean) / sqrt(variance + 1e-5) + bias, row by row. Not part of the paper's
 //! Transformers; a baseline.
 
-use monolayer::kernels::Real;
+use monolayer::arithmetic::kernels::Real;
 
 /// As in PyTorch.
 const EPSILON: f64 = 1e-5;

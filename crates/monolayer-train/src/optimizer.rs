@@ -3,7 +3,7 @@
 // Only what is inlined into `vectorized` is compiled for wider vector units.
 #![allow(clippy::inline_always)]
 
-use monolayer::kernels::{self, Real};
+use monolayer::arithmetic::kernels::{self, Real};
 use serde::{Deserialize, Serialize};
 
 use crate::loss::negligible;

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::architecture::Architecture;
-use crate::labels::Scheme;
 use crate::optimizer::Optimizer;
+use monolayer::data::LabelScheme;
 
 /// The options of a run. A file may leave out any of them, and may hold no others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,7 +64,7 @@ pub struct Options {
     /// The seed of weights, order and word dropout: same seed, same bytes.
     pub seed: u64,
     /// How entities are written as labels.
-    pub labels: Scheme,
+    pub labels: LabelScheme,
     /// The probability that a word seen only once in the data becomes `<unk>` for an epoch.
     pub word_dropout: f64,
     /// A dataset that is not trained on, for accuracy and entity F1.
@@ -100,7 +100,7 @@ impl Default for Options {
             batch: 32,
             epochs: 50,
             seed: 0,
-            labels: Scheme::AsIs,
+            labels: LabelScheme::AsIs,
             word_dropout: 0.0,
             dev: None,
             eval_every: 10,
@@ -200,7 +200,7 @@ impl Options {
             let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
             // A file that is wrong by itself is reported with its own lines.
             let read: std::result::Result<Self, _> = toml::from_str(&text);
-            read.map_err(|e| Error::model(path, e.to_string().trim_end(), "monolayer train --help lists the options"))?;
+            read.map_err(|e| Error::model(path, e.to_string().trim_end(), "its fields are the options of a run"))?;
             table = text.parse().expect("it was read");
         }
         Self::merged(table, overrides)
@@ -209,9 +209,9 @@ impl Options {
     /// The options of a table, with those of another one in their place.
     pub fn merged(mut table: Table, overrides: Table) -> Result<Self> {
         table.extend(overrides);
-        let options: Self = Value::Table(table)
-            .try_into()
-            .map_err(|e: toml::de::Error| Error::request(e.to_string().trim_end(), "see monolayer train --help"))?;
+        let options: Self = Value::Table(table).try_into().map_err(|e: toml::de::Error| {
+            Error::request(e.to_string().trim_end(), "its fields are the options of a run")
+        })?;
         options.check()?;
         Ok(options)
     }

@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::time::Instant;
 
-use monolayer::kernels::{self, Real};
+use monolayer::arithmetic::kernels::{self, Real};
 
 use crate::architecture::{Architecture, LayerLayout, Layout};
 use crate::attention::{Scratch, Sequence, Softmax};

@@ -3,8 +3,8 @@
 // Only what is inlined into `vectorized` is compiled for wider vector units.
 #![allow(clippy::inline_always)]
 
-use gemm::Parallelism;
-use monolayer::kernels::{self, Real};
+use monolayer::arithmetic::kernels::Parallelism;
+use monolayer::arithmetic::kernels::{self, Real};
 
 /// Up to as many rows, columns or terms a product is thin.
 const THIN: usize = 4;

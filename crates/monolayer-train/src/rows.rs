@@ -14,7 +14,7 @@
 // Only what is inlined into `vectorized` is compiled for wider vector units.
 #![allow(clippy::inline_always)]
 
-use monolayer::kernels::{self, Real};
+use monolayer::arithmetic::kernels::{self, Real};
 
 use crate::loss::negligible;
 use crate::optimizer::{Optimizer, flush};

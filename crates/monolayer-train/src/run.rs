@@ -7,11 +7,13 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
 
-use monolayer::dataset::{Dataset, Vocabulary};
-use monolayer::kernels::Real;
-use monolayer::matrix::Matrix;
+use monolayer::arithmetic::kernels::Real;
+use monolayer::arithmetic::matrix::Matrix;
+use monolayer::data::{Dataset, Vocabulary};
+use monolayer::fs::{replace_file, replace_files};
+use monolayer::model;
 use monolayer::model::{Head, Model, Words};
-use monolayer::{Error, Result, model_file};
+use monolayer::{Error, Result};
 use serde_json::json;
 
 use crate::checkpoint::{self, Progress};
@@ -378,17 +380,17 @@ impl<'a, R: Real> Run<'a, R> {
         let out = self.job.out;
         let started = out.join(checkpoint::FILE).exists();
         if started && !Progress::read(out).is_ok_and(|progress| progress.finished()) {
-            let help = format!("go on with --resume {}, or remove it, or choose another directory", out.display());
+            let help = format!("go on with `resume` {}, or remove it, or choose another directory", out.display());
             return Err(Error::model(out, "a run in it is not finished", help));
         }
         let snapshot = self.snapshot();
         let checkpoint = checkpoint::to_bytes(&self.progress, &self.engine.state())?;
         let more = |dir: &Path| {
-            checkpoint::put(dir, checkpoint::FILE, &checkpoint)?;
-            checkpoint::put(dir, "metrics.jsonl", b"")
+            replace_file(dir.join(checkpoint::FILE), &checkpoint)?;
+            replace_file(dir.join("metrics.jsonl"), b"")
         };
         if let Some(model) = self.model(snapshot.parameters()) {
-            return model_file::write(&model, out, more);
+            return model::file::write(&model, out, more);
         }
         if out.join("config.json").exists() {
             return Err(Error::model(out, "a model is there, and layer norm makes none", "choose another directory"));
@@ -402,21 +404,13 @@ impl<'a, R: Real> Run<'a, R> {
     fn save(&mut self, snapshot: &Engine<R>) -> Result<()> {
         let start = Instant::now();
         let out = self.job.out;
-        checkpoint::put(out, checkpoint::FILE, &checkpoint::to_bytes(&self.progress, &self.engine.state())?)?;
+        replace_file(out.join(checkpoint::FILE), &checkpoint::to_bytes(&self.progress, &self.engine.state())?)?;
         if let Some(model) = self.model(snapshot.parameters()) {
-            let stage =
-                tempfile::Builder::new().prefix(".monolayer-").tempdir_in(out).map_err(|e| Error::io(out, e))?;
-            let new = stage.path().join("new");
-            model_file::write(&model, &new, |_| Ok(()))?;
-            for name in ["vocabulary.json", "model.safetensors", "config.json"] {
-                let (from, to) = (new.join(name), out.join(name));
-                if from.exists() {
-                    std::fs::rename(&from, &to).map_err(|e| Error::io(&to, e))?;
-                }
-            }
+            let names = ["vocabulary.json", "model.safetensors", "config.json"];
+            replace_files(out, &names, |new| model::file::write(&model, new, |_| Ok(())))?;
         }
         let lines = self.progress.history.iter().map(|line| serde_json::to_string(line).expect("plain data") + "\n");
-        checkpoint::put(out, "metrics.jsonl", lines.collect::<String>().as_bytes())?;
+        replace_file(out.join("metrics.jsonl"), lines.collect::<String>().as_bytes())?;
         self.progress.seconds.evaluation += start.elapsed().as_secs_f64();
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! What is trained on: a dataset, or samples of a function, packed for the engine.
 
-use monolayer::dataset::{Dataset, Labels, Tokens as DataTokens, Vocabulary};
-use monolayer::kernels::Real;
+use monolayer::arithmetic::kernels::Real;
+use monolayer::data::{Dataset, Labels, Tokens as DataTokens, Vocabulary};
 use monolayer::model::UNKNOWN;
 use monolayer::{Error, Result};
 use rand::seq::SliceRandom as _;
@@ -275,7 +275,7 @@ impl Function<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use monolayer::dataset::Format;
+    use monolayer::data::Format;
 
     fn read(text: &str) -> Dataset {
         Dataset::read("test", Format::Conll, text.as_bytes()).unwrap()

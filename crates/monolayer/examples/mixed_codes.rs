@@ -4,7 +4,7 @@
 //!
 //! Ends with code 1 if the checker refutes a token that the compiler called proved, or the certificate's claim of labels.
 
-#[path = "../tests/random/mixed_codes.rs"]
+#[path = "../tests/it/random/mixed_codes.rs"]
 mod mixed_codes;
 
 use std::collections::BTreeMap;

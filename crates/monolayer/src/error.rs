@@ -1,4 +1,5 @@
-//! One error type: what was wrong, where, and what would help.
+//! One error type: what was wrong, where, and what would help. Settings are named as the builders name them, between
+//! backticks: `candidates`. A command line may show them as its flags.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -63,7 +63,7 @@ fn nudge(random: &mut Random, model: &mut Model) {
 /// A model of the library, from its files.
 fn library(random: &mut Random, data: &Data, single: bool) -> Option<(Model, Data)> {
     let text = files::conll(data)?;
-    let read = monolayer::Dataset::read("random", monolayer::dataset::Format::Conll, text.as_bytes()).ok()?;
+    let read = monolayer::Dataset::read("random", monolayer::data::Format::Conll, text.as_bytes()).ok()?;
     let precision = if single { Precision::F32 } else { Precision::F64 };
     let memorizer = Memorizer { candidates: 4, seed: random.bits() % 1000, precision, ..Memorizer::default() };
     let dir = tempfile::tempdir().ok()?;

@@ -8,11 +8,12 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::ValueEnum;
 use monolayer::Error;
-use monolayer::approximate::{Approximation, Approximator, Needed, Reached, Tried, parts};
+use monolayer::approximate::distance::{Measured, distance};
+use monolayer::approximate::expression::{Domain, Expression, Program, zoo};
+use monolayer::approximate::function::Function;
+use monolayer::approximate::{Approximation, Approximator, Needed, Progress as Step, SmallestGrid, Tried};
 use monolayer::arithmetic::Interval;
-use monolayer::distance::{Measured, distance};
-use monolayer::expression::{Domain, Expression, Program, zoo};
-use monolayer::function::Function;
+use monolayer::fs::replace_file;
 use serde_json::{Value, json};
 
 use super::{Outcome, Shared};
@@ -102,43 +103,38 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     if let Some(outcome) = undefined(&program)? {
         return Ok(outcome);
     }
-    let approximator = Approximator {
-        p: args.p,
-        seed: args.seed,
-        candidates: args.candidates,
-        effort: args.effort,
-        most_ids: args.most_ids,
-    };
-    let approximation = match (args.grid, args.epsilon) {
-        (Some(grid), _) => {
-            let progress = Progress::new(shared, "codes", args.candidates);
-            approximator.compile(&program, grid, &|tried| progress.add(tried))?
-        }
-        (None, epsilon) => {
-            let (epsilon, tell) = (epsilon.unwrap_or_default(), |tried: &Tried| said(shared, tried));
-            let reached = if args.uniform {
-                approximator.reach_uniform(&program, epsilon, &tell)?
-            } else {
-                approximator.reach(&program, epsilon, &tell)?
-            };
-            match reached {
-                Reached::Met(approximation) => *approximation,
-                Reached::Short { tried, needed } => return Err(short(args, &tried, needed.as_ref()).into()),
-            }
-        }
-    };
+    let approximation = compile(args, shared, &program)?;
     let measured = measure(args, &program, &approximation);
     let text = expression.text();
     let picture = figure::draw(&program, &approximation, text);
-    let written = |dir: &std::path::Path| {
-        let path = dir.join("figure.svg");
-        std::fs::write(&path, &picture).map_err(|e| Error::io(path, e))
-    };
-    approximation.save(out, args.p, text, written)?;
+    approximation.save_with(out, |dir| replace_file(dir.join("figure.svg"), picture.as_bytes()))?;
     let holds = approximation.floats || args.epsilon.is_none();
     let seconds = start.elapsed().as_secs_f64();
     let facts = Facts { args, text, approximation: &approximation, measured, seconds };
     Ok(Outcome::decided(facts.json(), facts.text(out), holds))
+}
+
+/// Compiles the function on the grid that is asked for, or on the smallest that does.
+fn compile(args: &Args, shared: &Shared, program: &Program) -> Result<Approximation> {
+    let progress = args.grid.map(|_| Progress::new(shared, "codes", args.candidates));
+    let approximator = Approximator::new()
+        .p(args.p)
+        .seed(args.seed)
+        .candidates(args.candidates)
+        .effort(args.effort)
+        .most_ids(args.most_ids)
+        .uniform(args.uniform)
+        .on_progress(|step| match step {
+            Step::Codes(tried) => progress.iter().for_each(|progress| progress.add(*tried)),
+            Step::Grid(tried) => said(shared, tried),
+        });
+    match (args.grid, args.epsilon) {
+        (Some(grid), _) => Ok(approximator.compile(program, grid)?),
+        (None, epsilon) => match approximator.compile_within(program, epsilon.unwrap_or_default())? {
+            SmallestGrid::Met(approximation) => Ok(*approximation),
+            SmallestGrid::TooFine { tried, needed } => Err(short(args, &tried, needed.as_ref()).into()),
+        },
+    }
 }
 
 fn list() -> Outcome {
@@ -239,8 +235,8 @@ impl Facts<'_> {
         let everywhere = Some(a.bound.everywhere).filter(|x| x.is_finite());
         json!({
             "function": self.text,
-            "grid": parts(&a.grid).into_iter().max(),
-            "parts": parts(&a.grid),
+            "grid": a.grid.parts().into_iter().max(),
+            "parts": a.grid.parts(),
             "edges": a.grid.edges,
             "ramp": a.ramp,
             "ids": size.ids,
@@ -287,7 +283,7 @@ impl Facts<'_> {
                 format!("{:.4}", self.measured.distance),
                 format!("+- {:.1e}, {} sequences", self.measured.error, count(self.measured.points)),
             ),
-            row("grid", by(&parts(&a.grid)), format!("parts per coordinate, ramps {:.1e} wide", a.ramp)),
+            row("grid", by(&a.grid.parts()), format!("parts per coordinate, ramps {:.1e} wide", a.ramp)),
             row("ids", count(a.order.len()), format!("{:.1} times the error of a computed id apart", a.margin)),
             row(
                 "hidden units",

@@ -9,9 +9,12 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::Subcommand;
+use monolayer::arithmetic::kernels::Real;
 use monolayer::context_map::Groups;
-use monolayer::kernels::Real;
-use monolayer::{AnyModel, Dataset, Model, bench, search, with_model};
+use monolayer::context_map::search;
+use monolayer::{AnyModel, Dataset, Model};
+use monolayer_lab::bench;
+use monolayer_train::bound::fastest;
 use serde_json::json;
 
 use super::{Outcome, Shared, context};
@@ -56,7 +59,10 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
         Name::Train(args) => train::run(args),
         Name::Predict { model, data } => {
             let (model, data) = (AnyModel::open(model)?, Dataset::open(data)?);
-            with_model!(&model, m => predict(m, &data))
+            match &model {
+                AnyModel::F32(model) => predict(model, &data),
+                AnyModel::F64(model) => predict(model, &data),
+            }
         }
     }
 }
@@ -116,7 +122,7 @@ fn context_search(args: &context::MapArgs, shared: &Shared) -> Result<Outcome> {
         }
     }
     let everything = Groups::by_context(&view);
-    let pass = bench::fastest(|| {
+    let pass = fastest(|| {
         let ids = found.projection.ids(&view);
         std::hint::black_box(everything.smallest_gap(|t| ids[t]));
     });

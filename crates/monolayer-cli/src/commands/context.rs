@@ -10,20 +10,21 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use monolayer::attention::Mask;
-use monolayer::certificate::{self, Claim};
-use monolayer::context::{Agreement, Contexts};
+use monolayer::context_map::float_weights::FloatWeights;
+use monolayer::context_map::theorem_weights::weights;
 use monolayer::context_map::{ContextMap, View};
-use monolayer::dataset::Tokens;
-use monolayer::embedding::Embedding;
+use monolayer::data::Tokens;
+use monolayer::data::context::{Agreement, Contexts};
+use monolayer::data::embedding::Embedding;
+use monolayer::data::positions::{Positions, far_steps};
+use monolayer::data::token_vectors::TokenVectors;
+use monolayer::model;
 use monolayer::model::Words;
-use monolayer::paper_scale::weights;
-use monolayer::position::{Positions, far_steps};
-use monolayer::rank::rank;
-use monolayer::tight_scale::TightScale;
-use monolayer::token_vectors::TokenVectors;
-use monolayer::transformer::{Layer, Transformer};
-use monolayer::{Dataset, Error, Model, model_file};
+use monolayer::model::certificate::{self, Claim};
+use monolayer::model::rank::rank;
+use monolayer::paper::attention::Mask;
+use monolayer::paper::transformer::{Layer, Transformer};
+use monolayer::{Dataset, Error, Model};
 use serde_json::json;
 
 use self::report::Report;
@@ -218,7 +219,7 @@ fn run_tight(
     view: &View,
     agreement: Option<&Agreement>,
 ) -> Result<Outcome> {
-    let scale = TightScale {
+    let scale = FloatWeights {
         labels_only: args.map.labels,
         kappa: args.kappa,
         w_o: args.w_o,
@@ -278,7 +279,7 @@ fn write(
     let Some(dir) = &args.out else { return Ok(()) };
     let claims: Vec<Claim> = proved.into_iter().chain(Claim::ranks(model)).collect();
     let impossible = agreement.map_or(0, |agreement| agreement.impossible.len());
-    model_file::write(model, dir, |dir| certificate::write(dir, &prepared.data, impossible, &claims))?;
+    model::file::write(model, dir, |dir| certificate::write(dir, &prepared.data, impossible, &claims))?;
     Ok(())
 }
 

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use monolayer::context::{Agreement, Contexts, distinct_rows};
-use monolayer::dataset::{Labels, Tokens};
-use monolayer::embedding::Embedding;
-use monolayer::separation::{Separation, separation};
+use monolayer::data::LabelScheme;
+use monolayer::data::context::{Agreement, Contexts, distinct_rows};
+use monolayer::data::embedding::Embedding;
+use monolayer::data::separation::{Separation, separation};
+use monolayer::data::{Labels, Tokens};
+use monolayer::fs::replace_file;
 use monolayer::{Dataset, Error};
-use monolayer_lab::files;
-use monolayer_train::labels::Scheme;
 use serde_json::{Value, json};
 
 use super::{DataArgs, MaskArg, Outcome, Shared, place_json};
@@ -36,7 +36,7 @@ pub struct Args {
     seed: u64,
     /// How entities are written as labels: as-is, iob1 or iob2
     #[arg(long, value_name = "SCHEME", default_value = "as-is")]
-    labels: Scheme,
+    labels: LabelScheme,
     /// Write the words with their labels to a file of two columns
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -56,7 +56,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     if let Some(path) = &args.canonical {
         let mut bytes = Vec::new();
         data.write_canonical(&mut bytes).map_err(|e| Error::io(path, e))?;
-        files::write(path, &bytes)?;
+        replace_file(path, &bytes)?;
     }
     let ids = data.token_ids();
     let labels = data.label_ids();
@@ -220,5 +220,5 @@ pub fn write(data: &Dataset, path: &Path) -> Result<(), Error> {
         }
         text.push('\n');
     }
-    files::write(path, text.as_bytes())
+    replace_file(path, text.as_bytes())
 }

@@ -3,15 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use monolayer::arithmetic::kernels::Real;
+use monolayer::fs::replace_file;
 use monolayer::memorize::Memorizer;
-use monolayer::{AnyModel, Error, with_model};
+use monolayer::{AnyModel, Error, Model};
 use monolayer_lab::claims::{self, Context, Verdict};
 use monolayer_lab::report::{self, Data};
-use monolayer_lab::{example, files, picture};
+use monolayer_lab::{example, picture};
 use serde_json::json;
 
-use super::{Outcome, memorize};
-use crate::output::count;
+use super::{Outcome, Shared, memorize};
+use crate::output::{Progress, count};
 
 /// The tour on an embedded example: compile it, run it, check it, break it, and a page to look at
 #[derive(clap::Args)]
@@ -25,7 +27,12 @@ pub struct Args {
     picture: Option<PathBuf>,
 }
 
-pub fn run(args: &Args) -> Result<Outcome> {
+pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
+    let say = |text: &str| {
+        if !shared.quiet {
+            eprintln!("{text}");
+        }
+    };
     let room = tempfile::tempdir()?;
     let out = match &args.out {
         Some(out) => out.clone(),
@@ -33,39 +40,35 @@ pub fn run(args: &Args) -> Result<Outcome> {
     };
     std::fs::create_dir_all(&out).map_err(|e| Error::io(&out, e))?;
     let file = out.join("harbor.conll");
-    files::write(&file, example::TEXT.as_bytes())?;
+    replace_file(&file, example::TEXT.as_bytes())?;
     let data = example::dataset()?;
+    say(&format!("compiling {} tokens into one layer", count(data.tokens())));
     let compiled = Memorizer::default().compile(&data, &|_, _| {})?;
     let dir = out.join("model");
     compiled.save(&dir, &data)?;
 
-    let right = |model: &AnyModel| -> Result<usize> {
-        let labels = with_model!(model, m => m.head.as_ref().map(|h| h.labels.clone()));
-        Ok(model.predict(&data, &|_| {})?.right(&data, labels.as_deref()).unwrap_or(0))
-    };
+    let right = |model: &AnyModel| -> Result<usize> { Ok(model.right(&data)?.unwrap_or(0)) };
     let with_attention = right(&compiled.model)?;
     let without_attention = right(&compiled.model.without_attention())?;
+    say("checking it, and once more with one weight changed");
     let report = monolayer_check::verify(&dir, file.to_str(), &monolayer_check::Options::default());
 
     // One output weight of one hidden unit changes its sign.
     let broken = room.path().join("broken");
-    with_model!(&compiled.model, m => {
-        let mut model = m.clone();
-        let block = model.transformer.layers[0].feed_forward.as_mut().expect("a compiled model has hidden units");
-        let weight = block.w2.data.iter_mut().find(|w| **w != 0.0).expect("a unit that does something");
-        *weight = -*weight;
-        model.save(&broken)?;
-    });
+    match &compiled.model {
+        AnyModel::F32(model) => with_one_sign_changed(model).save(&broken)?,
+        AnyModel::F64(model) => with_one_sign_changed(model).save(&broken)?,
+    }
     let refuted = monolayer_check::verify(&broken, file.to_str(), &monolayer_check::Options::default());
 
     let page = out.join("report.html");
     let source = Data { dataset: &data, source: &file.to_string_lossy() };
-    files::write(&page, report::page(&[&dir], Some(&source))?.as_bytes())?;
+    replace_file(&page, report::page(&[&dir], Some(&source))?.as_bytes())?;
     if let Some(path) = &args.picture {
-        with_model!(&compiled.model, m => draw(path, &picture::ids(m, &data, "May", 0)?))?;
+        draw(path, &picture::ids(&compiled.model, &data, "May", 0)?)?;
     }
 
-    let claims = Claims::run()?;
+    let claims = Claims::run(shared)?;
 
     let verified = report.verdict == monolayer_check::Verdict::Verified;
     let json = json!({
@@ -78,13 +81,10 @@ pub fn run(args: &Args) -> Result<Outcome> {
         "page": page,
         "picture": args.picture,
     });
-    let counterexample = refuted.counterexamples.first();
     let text = format!(
         "A corpus of {} tokens ({} sentences, {} labels), compiled into one rank-1 attention layer, no training:\n{}\n\
          Run: {with_attention} tokens right; with its attention switched off, {without_attention}.\n\n\
-         Check, by a program that shares no code with the compiler: {}; {} tokens verified in {}, rounding included; {} \
-         contradict themselves.\n\n\
-         Break it, the sign of one weight: {}.{}\n\n\
+         {}\n\n\
          The paper's statements, run: {}. monolayer claims lists them.\n\n\
          Look at it: open {} in a browser, and point at words.\n\n\
          next: monolayer memorize YOUR.conll --out model\n",
@@ -92,22 +92,30 @@ pub fn run(args: &Args) -> Result<Outcome> {
         count(data.sequences()),
         data.label_ids().map_or(0, |ids| ids.iter().max().map_or(0, |&m| m + 1)),
         memorize::table_of(&data, &compiled, None),
-        report.verdict.name(),
-        count(report.verified),
-        report.precision,
-        report.impossible,
-        refuted.verdict.name(),
-        counterexample.map_or(String::new(), |c| format!(
-            "\n  {} {:?}: {}",
-            c.place.replace(out.to_str().unwrap_or(""), "").trim_start_matches('/'),
-            c.text,
-            c.what
-        )),
+        checked(&report, &refuted, &out),
         claims.text(),
         page.display(),
     );
     let holds = verified && refuted.verdict == monolayer_check::Verdict::Refuted && claims.disagree == 0;
     Ok(Outcome::decided(json, text, holds))
+}
+
+/// What the checker said of the model, and of the broken one.
+fn checked(report: &monolayer_check::Report, broken: &monolayer_check::Report, out: &Path) -> String {
+    let counterexample = broken.counterexamples.first().map_or(String::new(), |c| {
+        let place = c.place.replace(out.to_str().unwrap_or(""), "");
+        format!("\n  {} {:?}: {}", place.trim_start_matches('/'), c.text, c.what)
+    });
+    format!(
+        "Check, by a program that shares no code with the compiler: {}; {} tokens verified in {}, rounding included; {} \
+         contradict themselves.\n\n\
+         Break it, the sign of one weight: {}.{counterexample}",
+        report.verdict.name(),
+        count(report.verified),
+        report.precision,
+        report.impossible,
+        broken.verdict.name(),
+    )
 }
 
 /// The statements of the paper, in numbers.
@@ -119,9 +127,15 @@ struct Claims {
 }
 
 impl Claims {
-    fn run() -> Result<Self> {
+    fn run(shared: &Shared) -> Result<Self> {
         let context = Context::new(None, false)?;
-        let found: Vec<claims::Outcome> = claims::all().map(|claim| claim.outcome(&context)).collect();
+        let progress = Progress::new(shared, "the paper's statements", claims::all().count());
+        let outcome = |claim: &'static claims::Claim| {
+            let outcome = claim.outcome(&context);
+            progress.add(1);
+            outcome
+        };
+        let found: Vec<claims::Outcome> = claims::all().map(outcome).collect();
         let count = |verdict| found.iter().filter(|outcome| outcome.verdict() == Some(verdict)).count();
         let verdicts = [Verdict::Holds, Verdict::HoldsAfterRepair, Verdict::FalseAsPrinted];
         let disagree = found.iter().filter(|outcome| !outcome.agrees()).count();
@@ -145,9 +159,18 @@ fn draw(path: &Path, scene: &monolayer_lab::plot::Scene) -> Result<(), Error> {
     match path.extension().and_then(|e| e.to_str()) {
         Some("svg") => {
             let alt = "Boltzmann curves of five sentences above the line of their context ids";
-            files::write(path, scene.svg_file(alt).as_bytes())
+            replace_file(path, scene.svg_file(alt).as_bytes())
         }
-        Some("png") => files::write(path, &scene.png()),
+        Some("png") => replace_file(path, &scene.png()),
         _ => Err(Error::request(format!("{}: no kind of picture", path.display()), "name it .svg or .png")),
     }
+}
+
+/// A model with one output weight of one hidden unit of the other sign.
+fn with_one_sign_changed<R: Real>(model: &Model<R>) -> Model<R> {
+    let mut model = model.clone();
+    let block = model.transformer.layers[0].feed_forward.as_mut().expect("a compiled model has hidden units");
+    let weight = block.w2.data.iter_mut().find(|w| **w != R::ZERO).expect("a unit that does something");
+    *weight = R::ZERO - *weight;
+    model
 }

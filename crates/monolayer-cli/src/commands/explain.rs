@@ -4,9 +4,9 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use monolayer::dataset::Format;
-use monolayer::explain::{Neighbor, Trace};
-use monolayer::{AnyModel, Dataset, Error, with_model};
+use monolayer::data::Format;
+use monolayer::model::explain::{Neighbor, Trace};
+use monolayer::{AnyModel, Dataset, Error};
 use serde_json::{Value, json};
 
 use super::{Outcome, Shared};
@@ -43,18 +43,18 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     if let (Some(data), false) = (&data, shared.quiet) {
         data.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
     }
-    let labels = with_model!(&model, m => m.head.as_ref().map(|h| h.labels.clone()));
-    let traces = with_model!(&model, m => m.trace(&sentence, 0))?;
+    let labels = model.label_names();
+    let traces = model.trace(&sentence, 0)?;
     let mut rows = vec![
         ["token", "label", "margin", "id", "units that fire", "nearest other context"].map(str::to_owned).to_vec(),
     ];
     let mut tokens = Vec::new();
     for (t, trace) in traces.iter().enumerate() {
         let nearest: Option<Neighbor> = match (&data, trace.id) {
-            (Some(data), Some(id)) => with_model!(&model, m => m.neighbors(&sentence, t, id, data))?.into_iter().next(),
+            (Some(data), Some(id)) => model.neighbors(&sentence, t, id, data)?.into_iter().next(),
             _ => None,
         };
-        let (label, margin) = decided(trace, labels.as_deref());
+        let (label, margin) = decided(trace, labels);
         let context = nearest.as_ref().zip(data.as_ref()).map(|(n, data)| in_words(data, n.token));
         let distance = nearest.as_ref().zip(trace.id).map(|(n, id)| n.id - id);
         tokens.push(json!({

@@ -5,11 +5,13 @@ use std::time::Instant;
 
 use anyhow::Result;
 use dashu_ratio::RBig;
-use monolayer::attention::{Attention, Kind, Mask};
-use monolayer::exact::{map_attention, rational};
-use monolayer::hardmax::{HardmaxLayer, SoftmaxGap, Witness, draws, mean_pooling, printed_pair, softmax_gap, witness};
-use monolayer::kernels::Real as _;
-use monolayer::{AnyModel, Error, Model, exact_file, with_model};
+use monolayer::model::exact::{map_attention, rational};
+use monolayer::model::exact_file;
+use monolayer::paper::attention::{Attention, Kind, Mask};
+use monolayer::paper::hardmax::{
+    HardmaxLayer, SoftmaxGap, Witness, draws, mean_pooling, printed_pair, softmax_gap, witness,
+};
+use monolayer::{AnyModel, Error, Model};
 use serde_json::{Value, json};
 
 use super::{Outcome, Shared};
@@ -87,26 +89,39 @@ fn of_model(args: &Args, dir: &Path) -> Result<Outcome> {
         "softmax": softmax_json(&softmax),
         "seconds": start.elapsed().as_secs_f64(),
     });
+    let text =
+        model_text((index, &attention), &v, &found, &printed, (blind, directions)) + &softmax_text(&softmax) + "\n";
+    Ok(Outcome::decided(json, text, blind == directions && softmax.gap.is_certainly_positive()))
+}
+
+/// What there is to say of one layer.
+fn model_text(
+    (index, attention): (usize, &Attention<RBig>),
+    v: &[RBig],
+    found: &Witness,
+    printed: &Witness,
+    (blind, directions): (usize, usize),
+) -> String {
+    let d = attention.heads[0].w_q.cols;
     let read_as = match attention.kind {
         Kind::Hardmax => "",
         Kind::Softmax => "; the model uses softmax: its weights are read as those of a hardmax layer",
     };
     let shown = |part: &Vec<i64>| shortened(&part.iter().map(ToString::to_string).collect::<Vec<_>>());
-    let text = format!(
+    format!(
         "layer {index}: {} of size {} on tokens of dimension {d}{read_as}\n\n\
          v = ({})\n  first   ({}) v\n  second  ({}) v\n\n\
          output at the last token, {} v (rounded here, compared exactly):\n  first   ({})\n  second  ({})\n\
          {} at {}; so for {} of {} directions v\n\n\
-         the paper's pair, (1, 2, 4) v and (1, 3, 4) v: this layer {}\n\
-         {}\n",
+         the paper's pair, (1, 2, 4) v and (1, 3, 4) v: this layer {}\n",
         if attention.heads.len() == 1 { "1 head".to_owned() } else { format!("{} heads", attention.heads.len()) },
         attention.heads[0].w_q.rows,
         shortened(&v.iter().map(ToString::to_string).collect::<Vec<_>>()),
         shown(&found.sequences[0]),
         shown(&found.sequences[1]),
-        found.sequences[0][args.length - 1],
-        shortened(&decimals(&found, 0)),
-        shortened(&decimals(&found, 1)),
+        found.sequences[0][found.sequences[0].len() - 1],
+        shortened(&decimals(found, 0)),
+        shortened(&decimals(found, 1)),
         if found.blind() { "equal as rational numbers" } else { "DIFFERENT" },
         match (attention.mask, found.shared.len()) {
             (Mask::Causal, _) => "the last token, the only one that sees all under the causal mask".to_owned(),
@@ -115,9 +130,7 @@ fn of_model(args: &Args, dir: &Path) -> Result<Outcome> {
         count(blind),
         count(directions),
         if printed.blind() { "does not tell it apart, either" } else { "tells it apart" },
-        softmax_text(&softmax),
-    );
-    Ok(Outcome::decided(json, text, blind == directions && softmax.gap.is_certainly_positive()))
+    )
 }
 
 /// Random layers.
@@ -165,7 +178,7 @@ fn read(dir: &Path, layer: Option<usize>) -> Result<(usize, Attention<RBig>)> {
     if exact_file::is_exact(dir)? {
         return pick(&exact_file::read(dir)?, dir, layer, RBig::clone);
     }
-    with_model!(&AnyModel::open(dir)?, m => pick(m, dir, layer, |x| rational(x.to_f64())))
+    pick(&AnyModel::open(dir)?.widened(), dir, layer, |&x| rational(x))
 }
 
 fn pick<T: Clone>(

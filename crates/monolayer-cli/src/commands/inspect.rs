@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use dashu_ratio::RBig;
-use monolayer::exact::rational;
 use monolayer::memorize::paper_parameters;
-use monolayer::model_file::{self, Config};
-use monolayer::rank::rank;
-use monolayer::{AnyModel, Dataset, Error, exact_file, with_model};
+use monolayer::model::exact::rational;
+use monolayer::model::exact_file;
+use monolayer::model::file::{self, Config};
+use monolayer::model::rank::rank;
+use monolayer::{AnyModel, Dataset, Error};
 use serde_json::{Value, json};
 
 use super::{Outcome, Shared};
@@ -51,23 +52,18 @@ impl Inspected {
     fn open(dir: &Path) -> Result<Self> {
         if exact_file::is_exact(dir)? {
             let model = exact_file::read(dir)?;
-            let tensors = model_file::tensors(&model).into_iter().map(|(name, shape, data)| exact(name, shape, &data));
+            let tensors = file::tensors(&model).into_iter().map(|(name, shape, data)| exact(name, shape, &data));
             return Ok(Self {
-                config: model_file::config_as(&model, exact_file::DTYPE),
+                config: file::config_as(&model, exact_file::DTYPE),
                 words: model.words.as_ref().map(|words| words.vocabulary.len()),
                 tensors: tensors.collect(),
                 model: None,
             });
         }
         let model = AnyModel::open(dir)?;
-        let config = with_model!(&model, m => model_file::config(m));
-        let words = with_model!(&model, m => m.words.as_ref().map(|w| w.vocabulary.len()));
-        let tensors = with_model!(&model, m => {
-            let wide = |(name, shape, data): (String, Vec<usize>, Vec<_>)| {
-                tensor(name, shape, &data.into_iter().map(monolayer::kernels::Real::to_f64).collect::<Vec<f64>>())
-            };
-            model_file::tensors(m).into_iter().map(wide).collect()
-        });
+        let config = model.config();
+        let words = model.vocabulary().map(monolayer::data::Vocabulary::len);
+        let tensors = model.tensors().into_iter().map(|(name, shape, data)| tensor(name, shape, &data)).collect();
         Ok(Self { model: Some(model), config, words, tensors })
     }
 }
@@ -133,7 +129,7 @@ impl Worth {
     fn measure(model: &AnyModel, data: &Dataset, config: &Config, shared: &Shared) -> Result<Self> {
         let progress = Progress::new(shared, "running", 3 * data.tokens());
         let right = |model: &AnyModel| -> Result<usize> {
-            let predictions = model.predict(data, &|tokens| progress.add(tokens))?;
+            let predictions = model.predict_with(data, &|tokens| progress.add(tokens))?;
             Ok(predictions.right(data, config.labels.as_deref()).unwrap_or(0))
         };
         let ids = data.token_ids();
@@ -203,10 +199,10 @@ fn exact(name: String, shape: Vec<usize>, data: &[RBig]) -> Tensor {
 
 /// The model in a line.
 fn headline(config: &Config) -> String {
-    let layer = |l: &model_file::LayerConfig| {
+    let layer = |l: &file::LayerConfig| {
         let attention = l.attention.as_ref().map(|a| {
             let kind = format!("{:?}", a.kind).to_lowercase();
-            let mask = if a.mask == monolayer::attention::Mask::Causal { ", causal" } else { "" };
+            let mask = if a.mask == monolayer::paper::attention::Mask::Causal { ", causal" } else { "" };
             format!("{kind} attention ({} of size {}{mask})", plural(a.heads, "head"), a.head_size)
         });
         let hidden = (l.hidden > 0).then(|| plural(l.hidden, "hidden unit"));

@@ -8,12 +8,12 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use monolayer::certificate::Claim;
-use monolayer::dataset::{Labels, Tokens};
-use monolayer::embedding::Embedding;
+use monolayer::Dataset;
+use monolayer::data::embedding::Embedding;
+use monolayer::data::positions::Positions;
+use monolayer::data::{Labels, Tokens};
 use monolayer::memorize::{Compiled, Memorizer, Precision, paper_parameters};
-use monolayer::position::Positions;
-use monolayer::{Dataset, model_file, with_model};
+use monolayer::model::certificate::Claim;
 use serde_json::{Value, json};
 
 use super::{DataArgs, MaskArg, Outcome, Shared, place_json};
@@ -137,12 +137,7 @@ fn certified(compiled: &Compiled, wanted: &str) -> Option<(usize, f64)> {
 
 /// The fields of `--json`.
 pub fn report(data: &Dataset, compiled: &Compiled, seconds: f64) -> Value {
-    let config = with_model!(&compiled.model, m => model_file::config(m));
-    let (parameters, nonzero) = with_model!(&compiled.model, m => {
-        let tensors = model_file::tensors(m);
-        let nonzero = |t: &(String, Vec<usize>, Vec<_>)| t.2.iter().filter(|&&x| x != 0.0).count();
-        (tensors.iter().map(|t| t.2.len()).sum::<usize>(), tensors.iter().map(nonzero).sum::<usize>())
-    });
+    let config = compiled.model.config();
     let proved = certified(compiled, &config.dtype);
     json!({
         "tokens": data.tokens(),
@@ -156,8 +151,8 @@ pub fn report(data: &Dataset, compiled: &Compiled, seconds: f64) -> Value {
         "d": config.d,
         "dtype": config.dtype,
         "max_length": config.max_length,
-        "parameters": parameters,
-        "nonzero": nonzero,
+        "parameters": compiled.model.parameters(),
+        "nonzero": compiled.model.nonzero_parameters(),
         "paper_parameters": paper_parameters(data, 1, config.d),
         "smallest_gap": compiled.gap,
         "candidates": compiled.candidates,
@@ -177,7 +172,7 @@ fn unproved<'a>(data: &'a Dataset, compiled: &'a Compiled) -> impl Iterator<Item
 
 /// What was compiled, as a table.
 pub fn table_of(data: &Dataset, compiled: &Compiled, seconds: Option<f64>) -> String {
-    let config = with_model!(&compiled.model, m => model_file::config(m));
+    let config = compiled.model.config();
     let possible = data.tokens() - compiled.impossible.len();
     let row = |name: &str, value: String, note: String| vec![name.to_owned(), value, note];
     let [words, places, contexts] = compiled.units;

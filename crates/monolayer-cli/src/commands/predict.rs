@@ -4,9 +4,11 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use monolayer::baseline;
+use monolayer::data;
 use monolayer::model::Predictions;
-use monolayer::{AnyModel, Dataset, Matrix, exact, exact_file, with_model};
+use monolayer::model::exact;
+use monolayer::model::exact_file;
+use monolayer::{AnyModel, Dataset, Matrix};
 use serde_json::json;
 
 use super::{DataArgs, Outcome, Shared};
@@ -53,7 +55,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
         eprintln!("accuracy {accuracy:.6} on {} tokens", data.tokens());
     }
     if let Some(source) = &args.majority {
-        let majority = baseline::word_majority(&Dataset::open(source)?, &data);
+        let majority = data::word_majority(&Dataset::open(source)?, &data);
         json["word_majority"] = majority.into();
         if let (Some(majority), false) = (majority, shared.quiet) {
             eprintln!("accuracy {majority:.6} by each word's majority label in {source}");
@@ -76,8 +78,8 @@ fn predict(dir: &Path, data: &Dataset, shared: &Shared) -> Result<(Predictions, 
     }
     let model = AnyModel::open(dir)?;
     let progress = Progress::new(shared, "predicting", data.tokens());
-    let predictions = model.predict(data, &|tokens| progress.add(tokens))?;
-    Ok((predictions, with_model!(&model, m => m.head.as_ref().map(|h| h.labels.clone()))))
+    let predictions = model.predict_with(data, &|tokens| progress.add(tokens))?;
+    Ok((predictions, model.label_names().map(<[String]>::to_vec)))
 }
 
 /// One line per token, a blank line between sequences.

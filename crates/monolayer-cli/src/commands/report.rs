@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use monolayer::Dataset;
-use monolayer_lab::files;
+use monolayer::fs::replace_file;
 use monolayer_lab::report::{self, Data};
 use serde_json::json;
 
@@ -37,7 +37,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     }
     let data = dataset.as_ref().zip(args.data.as_deref()).map(|(dataset, source)| Data { dataset, source });
     let page = report::page(&args.directories, data.as_ref())?;
-    files::write(&args.out, page.as_bytes())?;
+    replace_file(&args.out, page.as_bytes())?;
     let json = json!({ "out": args.out, "bytes": page.len(), "sections": args.directories.len() });
     let text = format!("{}: {} bytes; open it in a browser\n", args.out.display(), count(page.len()));
     Ok(Outcome::done(json, text))

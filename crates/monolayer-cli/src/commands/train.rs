@@ -8,15 +8,16 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
 
 use anyhow::Result;
-use monolayer::dataset::Format;
-use monolayer::expression::Expression;
-use monolayer::function::Function as _;
+use monolayer::approximate::expression::Expression;
+use monolayer::approximate::function::Function as _;
+use monolayer::data::Format;
+use monolayer::data::LabelScheme;
 use monolayer::{Dataset, Error};
+use monolayer_train::Options;
 use monolayer_train::checkpoint::Progress as Checkpoint;
 use monolayer_train::metrics::Metrics;
 use monolayer_train::run::{Event, Job, Now, train};
 use monolayer_train::source::{Function, Source};
-use monolayer_train::{Options, labels::Scheme};
 
 use self::options::Overrides;
 use super::{Outcome, Shared};
@@ -134,7 +135,7 @@ fn resumed(options: &Options, overrides: toml::Table) -> Result<Options, Error> 
     Ok(new)
 }
 
-fn open(source: &str, format: Option<Format>, scheme: Scheme, shared: &Shared) -> Result<Dataset, Error> {
+fn open(source: &str, format: Option<Format>, scheme: LabelScheme, shared: &Shared) -> Result<Dataset, Error> {
     let data = Dataset::open_as(source, format)?;
     if !shared.quiet {
         data.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));

@@ -4,6 +4,7 @@
 //! per product, which share the ramps between them; on boxes inside a tile the function is enclosed, and the mean of
 //! |f - g|^p is bounded; ramps are priced with the farthest that model and function can be apart anywhere.
 
+use std::cmp::Ordering::{Equal, Greater};
 use std::collections::BTreeMap;
 
 use super::big::Big;
@@ -18,7 +19,9 @@ use crate::number::Dyadic;
 const FINE: usize = 200;
 /// Numbers that cells may take up in memory, and boxes that are looked at, at most.
 const CELLS: usize = 1 << 22;
-const BOXES: usize = 1 << 18;
+const BOXES: usize = 1 << 16;
+/// Integrals over boxes are below 2 to this power, and multiples of 2 to minus it or so.
+const FAR: i64 = 4000;
 
 /// A claim, as written.
 #[derive(Debug, Clone, Copy)]
@@ -50,38 +53,28 @@ struct Part {
     at: Real,
 }
 
-/// A tile of the cube as one output token sees it.
-struct Cell {
+/// A box inside a tile, for one coordinate of the output.
+#[derive(Clone)]
+struct Leaf {
     sides: Vec<Real>,
     own: usize,
+    output: usize,
+    /// The model's output.
+    level: Real,
     /// How many places of the output token and orders of the others it stands for.
     weight: i64,
-    /// The model's output.
-    levels: Vec<Real>,
-}
-
-/// A box of a tile, for one coordinate of the output.
-struct Leaf {
-    cell: usize,
-    output: usize,
-    sides: Vec<Real>,
     /// The function, where it has bounds.
     view: Option<View>,
-    /// The integral of |f - g|^p lies between these.
+    /// Contains the integral of |f - g|^p, then.
     sum: (Scaled, Scaled),
 }
 
-struct Check<'a> {
-    model: &'a Model,
+struct Check {
     functions: Vec<Expression>,
     p: Real,
-    cells: Vec<Cell>,
-    /// The model's outputs anywhere in the cube.
-    anywhere: Vec<Real>,
-    /// The measure of the sequences with some coordinate on a ramp, times n.
-    steep: Real,
+    /// By what smaller boxes could take away.
     leaves: BTreeMap<(Scaled, usize), Leaf>,
-    /// Leaves without bounds.
+    /// Leaves without bounds, and the sums of the others.
     open: usize,
     sum: (Scaled, Scaled),
     looked: usize,
@@ -90,162 +83,146 @@ struct Check<'a> {
 /// Checks a claim about a model of floats of the kind of eq. 19: in real arithmetic, or in binary64 where `attend` says what programs
 /// make of attention (the feed-forward blocks follow the lemma of [`Block::apply`]).
 pub fn check(model: &Model, claim: Claim, attend: Option<Attend>) -> Found {
-    let found =
-        Check::new(model, claim, attend).and_then(|mut check| check.run(&check.raised(&claim.bound.enclosure(BITS))));
-    found.unwrap_or((None, Real::UNBOUNDED))
+    judge(model, claim, attend).unwrap_or((None, Real::UNBOUNDED))
 }
 
-impl<'a> Check<'a> {
-    fn new(model: &'a Model, claim: Claim, attend: Option<Attend>) -> Option<Self> {
-        let (n, d, p) = (claim.length, model.d, claim.p.enclosure(BITS));
-        let functions = Expression::parse(claim.function, d)?;
-        let one = Scaled::new(Big::ONE, 0);
-        let small = (1..=64).contains(&n.checked_mul(d)?) && model.max_length.is_none_or(|most| n <= most);
-        let plain = model.embedding.is_none() && model.head.is_none() && model.start.is_none() && *p.ends()?.0 >= one;
-        let [layer] = model.layers.as_slice() else { return None };
-        let attention = layer.attention.as_ref().filter(|a| small && plain && !a.hard && a.mask == Mask::None)?;
-        let quantizer = Block::new(model.pre_feed_forward.as_ref()?, d, attend.is_some())?;
-        let readout = Block::new(layer.feed_forward.as_ref()?, d, attend.is_some())?;
-        let exact = Exact::new(model)?;
-        let output = |codes: &[Vec<Real>], own: usize| {
-            let h = match attend {
-                Some(attend) => attend(codes, own)?,
-                None => exact.attend(attention, codes, &[own], FINE)?.swap_remove(0),
-            };
-            readout.apply(&h)
-        };
-        let symmetric = model.positions.is_none() && functions.iter().all(Expression::is_equivariant);
-        let entry = |place: usize, t: usize| match &model.positions {
-            Some(Numbers::Floats(tensor)) => Some(tensor.get(place * d + t)),
+fn judge(model: &Model, claim: Claim, attend: Option<Attend>) -> Option<Found> {
+    let (n, d, p) = (claim.length, model.d, claim.p.enclosure(BITS));
+    let functions = Expression::parse(claim.function, d)?;
+    let small = (1..=64).contains(&n.checked_mul(d)?) && model.max_length.is_none_or(|most| n <= most);
+    let plain = model.embedding.is_none() && model.head.is_none() && model.start.is_none();
+    let [layer] = model.layers.as_slice() else { return None };
+    let attention = layer.attention.as_ref().filter(|a| small && plain && !a.hard && a.mask == Mask::None)?;
+    // Shapes first.
+    let (exact, floats) = (Exact::new(model)?, attend.is_some());
+    let quantizer = Block::new(model.pre_feed_forward.as_ref()?, d, floats)?;
+    let readout = Block::new(layer.feed_forward.as_ref()?, d, floats)?;
+    let output = |codes: &[Vec<Real>], own: usize| match attend {
+        Some(attend) => readout.apply(&attend(codes, own)?),
+        None => readout.apply(&exact.attend(attention, codes, &[own], FINE)?.swap_remove(0)),
+    };
+    let symmetric = model.positions.is_none() && functions.iter().all(Expression::is_equivariant);
+    let (mut tokens, mut wide, mut flat) = (Vec::new(), Vec::new(), Real::whole(1));
+    for place in 0..n {
+        let entry = |t: usize| match &model.positions {
+            Some(Numbers::Floats(tensor)) => (place * d + t < tensor.len()).then(|| tensor.get(place * d + t)),
             Some(_) => None,
             None => Some(Dyadic::ZERO),
         };
-        let mut check = Self {
-            model,
-            functions,
-            p,
-            cells: vec![],
-            anywhere: vec![],
-            steep: Real::ZERO,
-            leaves: BTreeMap::new(),
-            open: 0,
-            sum: (Scaled::ZERO, Scaled::ZERO),
-            looked: 0,
-        };
-        let (mut tokens, mut wide, mut flat) = (Vec::new(), Vec::new(), Real::whole(1));
-        for place in 0..n {
-            let entries = (0..d).map(|t| entry(place, t)).collect::<Option<Vec<_>>>()?;
-            let sides: Vec<Vec<Part>> =
-                quantizer.tables.iter().zip(&entries).map(|(table, p)| parts(table, d, *p)).collect();
-            for side in &sides {
-                let lengths = side.iter().map(|part| Real::point(part.plateau.1.plus(&part.plateau.0.negated())));
-                flat = flat.times(&lengths.fold(Real::ZERO, |sum, length| sum.plus(&length, BITS)), BITS);
-            }
-            wide.push(quantizer.apply(&entries.iter().map(|p| domain(*p)).collect::<Vec<_>>())?);
-            tokens.push(token_cells(&sides, &quantizer)?);
+        let entries = (0..d).map(entry).collect::<Option<Vec<_>>>()?;
+        let sides: Vec<Vec<Part>> =
+            quantizer.tables.iter().zip(&entries).map(|(table, p)| parts(table, d, *p)).collect();
+        for side in &sides {
+            let lengths = side.iter().map(|part| width(&part.plateau.0, &part.plateau.1));
+            flat = flat.times(&lengths.fold(Real::ZERO, |sum, length| sum.plus(&length, BITS)), BITS);
         }
-        check.steep = Real::whole(1).minus(&flat, BITS).relu().times(&Real::whole(n as i64), BITS);
-        check.anywhere = output(&wide, 0)?;
-        for own in 1..n {
-            check.anywhere = check.anywhere.iter().zip(output(&wide, own)?).map(|(a, b)| a.hull(&b)).collect();
-        }
-        let mut tuple = vec![0; n];
-        loop {
-            for own in 0..if symmetric { 1 } else { n } {
-                let cell = |place: usize| &tokens[place][tuple[place]];
-                let codes: Vec<Vec<Real>> = (0..n).map(|place| cell(place).1.clone()).collect();
-                let sides = (0..n).flat_map(|place| cell(place).0.clone()).collect();
-                let weight = if symmetric { arrangements(&tuple)? } else { 1 };
-                check.cells.push(Cell { sides, own, weight, levels: output(&codes, own)? });
-            }
-            // The next tuple; up to symmetry, the others' cells ascend.
-            let Some(place) = (0..n).rev().find(|&place| tuple[place] + 1 < tokens[place].len()) else { break };
-            let next = tuple[place] + 1;
-            tuple[place..].fill(if symmetric && place > 0 { next } else { 0 });
-            tuple[place] = next;
-            if check.cells.len() * n * d > CELLS {
-                return None;
-            }
-        }
-        Some(check)
+        wide.push(quantizer.apply(&entries.iter().map(|p| domain(*p)).collect::<Vec<_>>())?);
+        tokens.push(token_cells(&sides, &quantizer)?);
     }
+    let mut check =
+        Check { functions, p, leaves: BTreeMap::new(), open: 0, sum: (Scaled::ZERO, Scaled::ZERO), looked: 0 };
+    let (mut tuple, mut left) = (vec![0; n], CELLS);
+    loop {
+        for own in 0..if symmetric { 1 } else { n } {
+            left = left.checked_sub(n * d)?;
+            let cell = |place: usize| &tokens[place][tuple[place]];
+            let (sides, codes): (Vec<Vec<Real>>, Vec<Vec<Real>>) = (0..n).map(|place| cell(place).clone()).unzip();
+            let weight = if symmetric { arrangements(&tuple)? } else { 1 };
+            for (output, level) in output(&codes, own)?.into_iter().enumerate() {
+                let sum = (Scaled::ZERO, Scaled::ZERO);
+                check.look(Leaf { sides: sides.concat(), own, output, level, weight, view: None, sum });
+            }
+        }
+        // The next tuple; up to symmetry, the others' cells ascend.
+        let Some(place) = (0..n).rev().find(|&place| tuple[place] + 1 < tokens[place].len()) else { break };
+        let next = tuple[place] + 1;
+        tuple[place..].fill(if symmetric && place > 0 { next } else { 0 });
+        tuple[place] = next;
+    }
+    let anywhere = (0..n).map(|own| output(&wide, own)).collect::<Option<Vec<_>>>()?;
+    let steep = Real::whole(1).minus(&flat, BITS).relu().times(&Real::whole(n as i64), BITS);
+    check.run(&claim.bound.enclosure(BITS), &anywhere, &steep)
+}
 
+/// Whether a side is at most 2^-30 long.
+fn thin(side: &Real) -> bool {
+    side.ends().is_some_and(|(lo, hi)| width(lo, hi).ends().is_some_and(|(_, width)| width.top() <= -30))
+}
+
+fn width(lo: &Scaled, hi: &Scaled) -> Real {
+    Real::point(hi.clone()).minus(&Real::point(lo.clone()), BITS)
+}
+
+impl Check {
     /// x^p for x >= 0.
     fn raised(&self, x: &Real) -> Real {
         whole(&self.p).map_or_else(|| x.pow(&self.p, BITS), |k| x.power(k, BITS))
     }
 
-    fn run(&mut self, target: &Real) -> Option<Found> {
-        for cell in 0..self.cells.len() {
-            for output in 0..self.model.d {
-                self.look(cell, output, self.cells[cell].sides.clone())?;
-            }
-        }
-        let mut next = 0;
+    /// Cuts boxes until the claim is decided, or too many were looked at. `anywhere` are the model's outputs anywhere in the cube, a list
+    /// per place; `steep` is the measure of the sequences with some coordinate on a ramp, times n.
+    fn run(&mut self, bound: &Real, anywhere: &[Vec<Real>], steep: &Real) -> Option<Found> {
+        let (target, mut next) = (self.raised(bound), 0);
+        Some(&self.p).filter(|p| matches!(p.compare(&Real::whole(1)), Some(Equal | Greater)))?;
         loop {
-            let done = self.looked > BOXES;
-            if done || self.looked >= next {
+            // The loosest box: too small to have bounds, or to matter.
+            let ((loose, _), leaf) = self.leaves.last_key_value()?;
+            let tiny = leaf.view.is_none() && leaf.sides.iter().all(thin);
+            let done = tiny || self.looked > BOXES || loose.scaled(40) <= self.sum.1;
+            if self.open == 0 && (done || self.looked >= next) {
                 next = self.looked + self.leaves.len() / 8 + 16;
-                let (lower, upper) = self.total();
-                let root = Real::whole(1).over(&self.p, BITS);
-                let root = |x: &Real| if whole(&self.p) == Some(2) { x.sqrt() } else { x.pow(&root, BITS) };
-                let verdict = match (upper.ends()?.1 <= target.ends()?.0, lower.ends()?.0 > target.ends()?.1) {
-                    (true, _) if self.open == 0 => Some(true),
-                    (_, true) if self.open == 0 => Some(false),
+                // Tiles reach over the ramps, where the model may be anywhere.
+                let ramps = self.ramps(anywhere).times(steep, BITS);
+                let lower = Real::point(self.sum.0.clone()).minus(&ramps, BITS).relu();
+                let upper = Real::point(self.sum.1.clone()).plus(&ramps, BITS);
+                let verdict = match (upper.ends()?.1 <= target.ends()?.0, lower.compare(&target)) {
+                    (true, _) => Some(true),
+                    (_, Some(Greater)) => Some(false),
                     _ => None,
                 };
                 if verdict.is_some() || done {
-                    return Some((
-                        verdict,
-                        if self.open == 0 { root(&lower).hull(&root(&upper)) } else { Real::UNBOUNDED },
-                    ));
+                    let root = Real::whole(1).over(&self.p, BITS);
+                    return Some((verdict, lower.hull(&upper).pow(&root, BITS)));
                 }
             }
-            let (_, leaf) = self.leaves.pop_last()?;
-            self.sum.0 = self.sum.0.plus(&leaf.sum.0.negated());
-            self.sum.1 = self.sum.1.plus(&leaf.sum.1.negated());
+            let (_, leaf) = self.leaves.pop_last().filter(|_| !done)?;
+            self.sum = (self.sum.0.plus(&leaf.sum.0.negated()), self.sum.1.plus(&leaf.sum.1.negated()));
             self.open -= usize::from(leaf.view.is_none());
-            for half in halves(&leaf) {
-                self.look(leaf.cell, leaf.output, half)?;
+            for sides in halves(&leaf) {
+                self.look(Leaf { sides, ..leaf.clone() });
             }
         }
     }
 
-    /// Bounds on d_p^p, ramps included. Tiles reach over the ramps, where the model may be anywhere.
-    fn total(&self) -> (Real, Real) {
-        let mut ramps = Real::ZERO;
-        for (c, anywhere) in self.anywhere.iter().enumerate() {
-            let views = self.leaves.values().filter(|leaf| leaf.output == c).filter_map(|leaf| leaf.view.as_ref());
-            let range = views.map(|view| view.range.clone()).reduce(|a, b| a.hull(&b)).unwrap_or(Real::ZERO);
-            ramps = ramps.plus(&self.raised(&range.minus(anywhere, BITS).abs()), BITS);
+    /// The sum over the outputs of the farthest that model and function can be apart, to the power of p.
+    fn ramps(&self, anywhere: &[Vec<Real>]) -> Real {
+        let mut farthest = vec![Real::ZERO; self.functions.len()];
+        for leaf in self.leaves.values() {
+            for model in anywhere {
+                let range =
+                    leaf.view.as_ref().map_or(Real::UNBOUNDED, |view| view.range.minus(&model[leaf.output], BITS));
+                farthest[leaf.output] = farthest[leaf.output].max(&range.abs());
+            }
         }
-        let ramps = ramps.times(&self.steep, BITS);
-        let sum = |x: &Scaled| Real::point(x.clone());
-        (sum(&self.sum.0).minus(&ramps, BITS).relu(), sum(&self.sum.1).plus(&ramps, BITS))
+        farthest.iter().fold(Real::ZERO, |sum, far| sum.plus(&self.raised(far), BITS))
     }
 
-    /// Adds a box. What is loose about it is what smaller boxes could take away, or beyond all where it has no bounds.
-    fn look(&mut self, cell: usize, output: usize, sides: Vec<Real>) -> Option<()> {
+    /// Adds a box.
+    fn look(&mut self, mut leaf: Leaf) {
         self.looked += 1;
-        let of = &self.cells[cell];
-        let view = self.functions[output].over(&Boxed::new(&sides, of.own));
-        let (mut loose, mut sum) = (Scaled::new(Big::ONE, 1 << 40), (Scaled::ZERO, Scaled::ZERO));
-        let mean = view.as_ref().and_then(|view| self.mean(view, &sides, &of.levels[output]));
-        let view = view.filter(|_| mean.is_some());
-        if let Some(mean) = mean {
-            let width =
-                |side: &Real| side.ends().map_or(Real::UNBOUNDED, |(lo, hi)| Real::point(hi.plus(&lo.negated())));
-            let volume = sides.iter().fold(Real::whole(of.weight), |volume, side| volume.times(&width(side), BITS));
-            let part = mean.times(&volume, BITS);
-            let (lower, upper) = part.ends()?;
-            sum = (lower.clone(), upper.clone());
-            loose = upper.plus(&lower.negated());
-        } else {
-            self.open += 1;
-        }
-        self.sum = (self.sum.0.plus(&sum.0), self.sum.1.plus(&sum.1));
-        self.leaves.insert((loose, self.looked), Leaf { cell, output, sides, view, sum });
-        Some(())
+        leaf.view = self.functions[leaf.output].over(&Boxed::new(&leaf.sides, leaf.own));
+        let widths = leaf.sides.iter().map(|side| side.ends().map_or(Real::UNBOUNDED, |(lo, hi)| width(lo, hi)));
+        let volume = widths.fold(Real::whole(leaf.weight), |volume, width| volume.times(&width, BITS));
+        let sum = leaf.view.as_ref().and_then(|view| self.mean(view, &leaf)).map(|mean| mean.times(&volume, BITS));
+        // Sums are exact: their terms are neither too large nor too fine.
+        let bounds = sum.as_ref().and_then(Real::ends).filter(|(_, hi)| hi.top() < FAR);
+        let lower = bounds.filter(|(lo, _)| lo.top() > -FAR).map_or(Scaled::ZERO, |(lo, _)| lo.clone());
+        let upper = bounds.map_or(Scaled::ZERO, |(_, hi)| hi.clone().max(Scaled::new(Big::ONE, -FAR)));
+        let loose = bounds.map_or(Scaled::new(Big::ONE, 1 << 40), |_| upper.plus(&lower.negated()));
+        (leaf.view, leaf.sum) = (leaf.view.filter(|_| bounds.is_some()), (lower, upper));
+        self.open += usize::from(bounds.is_none());
+        self.sum = (self.sum.0.plus(&leaf.sum.0), self.sum.1.plus(&leaf.sum.1));
+        self.leaves.insert((loose, self.looked), leaf);
     }
 
     /// An enclosure of the mean of |f - g|^p over a box where g lies in `level`.
@@ -256,15 +233,14 @@ impl<'a> Check<'a> {
     /// rho.|u|, (rho.h)^2 / 4 + sum of (rho_i h_i)^2 / 12, apart from level's radius. So, by Minkowski's inequality, the norm N of
     /// f - g in L^2 is between the difference and the sum of both roots. With M the largest |f - g|: for p <= 2 the mean is at
     /// most N^p (Jensen) and at least N^2 / M^(2 - p); for p >= 2 at most N^2 M^(p - 2) and at least N^p.
-    fn mean(&self, view: &View, sides: &[Real], level: &Real) -> Option<Real> {
-        let apart = view.range.minus(level, BITS).abs();
+    fn mean(&self, view: &View, leaf: &Leaf) -> Option<Real> {
+        let apart = view.range.minus(&leaf.level, BITS).abs();
         let by_range = self.raised(&apart);
-        let (middle, spread) = level.middle(BITS)?;
+        let (middle, spread) = leaf.level.middle(BITS)?;
         let (mut moved, mut rest, mut squares) = (Real::ZERO, Real::ZERO, Real::ZERO);
-        for (slope, side) in view.slopes.iter().zip(sides) {
+        for (slope, side) in view.slopes.iter().zip(&leaf.sides) {
             let Some((s, radius)) = slope.middle(BITS) else { return Some(by_range) };
-            let (lo, hi) = side.ends()?;
-            let half = Real::point(hi.plus(&lo.negated()).scaled(-1));
+            let half = side.ends().map(|(lo, hi)| Real::point(hi.plus(&lo.negated()).scaled(-1)))?;
             let blur = Real::point(radius).times(&half, BITS);
             moved = moved.plus(&Real::point(s).times(&half, BITS).power(2, BITS), BITS);
             (rest, squares) = (rest.plus(&blur, BITS), squares.plus(&blur.power(2, BITS), BITS));
@@ -274,14 +250,10 @@ impl<'a> Check<'a> {
         let rest = rest.power(2, BITS).over(&Real::whole(4), BITS).plus(&squares.over(&Real::whole(12), BITS), BITS);
         let rest = rest.sqrt().plus(&Real::point(spread), BITS);
         let norm = known.plus(&rest.hull(&rest.negated()), BITS).relu();
-        let (two, largest) = (Real::whole(2), Real::point(apart.ends()?.1.clone()));
-        if whole(&self.p) == Some(2) {
-            return Some(norm.power(2, BITS).meet(&by_range));
-        }
-        let (power, square, beyond) = (self.raised(&norm), norm.power(2, BITS), self.p.minus(&two, BITS));
-        let other = square.times(&largest.pow(&beyond, BITS), BITS);
-        let (power, other) = if *self.p.ends()?.0 >= *two.ends()?.0 { (power, other) } else { (other, power) };
-        Some(power.hull(&other).meet(&by_range))
+        let (beyond, largest) = (self.p.minus(&Real::whole(2), BITS), Real::point(apart.ends()?.1.clone()));
+        let other = || norm.power(2, BITS).times(&largest.pow(&beyond, BITS), BITS);
+        let found = if beyond == Real::ZERO { norm.power(2, BITS) } else { self.raised(&norm).hull(&other()) };
+        Some(found.meet(&by_range))
     }
 }
 
@@ -358,10 +330,10 @@ fn arrangements(tuple: &[usize]) -> Option<i64> {
 /// A box cut in two across the entry whose slopes are known least.
 fn halves(leaf: &Leaf) -> [Vec<Real>; 2] {
     let blur = |i: usize| {
-        let width = |x: &Real| x.ends().map_or(Scaled::new(Big::ONE, 1 << 39), |(lo, hi)| hi.plus(&lo.negated()));
-        let side = width(&leaf.sides[i]);
-        let slope = leaf.view.as_ref().map_or(side.clone(), |view| width(&view.slopes[i]));
-        (slope.times(&side), side)
+        let width = |x: &Real| x.ends().and_then(|(lo, hi)| Some(width(lo, hi).ends()?.1.clone()));
+        let wide = |x: &Real| width(x).unwrap_or(Scaled::new(Big::ONE, 1 << 39));
+        let side = wide(&leaf.sides[i]);
+        (leaf.view.as_ref().map_or(side.clone(), |view| wide(&view.slopes[i])).times(&side), side)
     };
     let i = (0..leaf.sides.len()).max_by_key(|&i| blur(i)).unwrap_or(0);
     let mut halves = [leaf.sides.clone(), leaf.sides.clone()];

@@ -57,24 +57,21 @@ pub struct Expression {
 
 struct Parser<'a> {
     rest: &'a str,
-    dim: usize,
     depth: usize,
     budget: u64,
-    ops: Vec<Op>,
-    aggregates: Vec<(&'static str, Vec<Op>)>,
+    made: Expression,
 }
 
 impl Expression {
     /// Reads one expression for each of `dim` coordinates, separated by semicolons; nothing where the text is none.
     pub fn parse(text: &str, dim: usize) -> Option<Vec<Self>> {
-        let mut all = Vec::new();
-        for rest in text.split(';').filter(|_| text.len() <= LONGEST) {
-            let mut parser = Parser { rest, dim, depth: 0, budget: READING, ops: vec![], aggregates: vec![] };
+        let one = |rest| {
+            let made = Self { dim, aggregates: vec![], output: vec![] };
+            let mut parser = Parser { rest, depth: 0, budget: READING, made };
             parser.chain(true)?;
-            let ended = parser.rest.trim_start().is_empty();
-            let Parser { aggregates, ops, .. } = Some(parser).filter(|_| ended)?;
-            all.push(Self { dim, aggregates, output: ops });
-        }
+            parser.rest.trim_start().is_empty().then_some(parser.made)
+        };
+        let all = text.split(';').filter(|_| text.len() <= LONGEST).map(one).collect::<Option<Vec<_>>>()?;
         Some(all).filter(|all| all.len() == dim)
     }
 
@@ -100,7 +97,7 @@ impl Parser<'_> {
         part(self)?;
         while let Some(sign) = signs.into_iter().find(|sign| self.take(sign)) {
             part(self)?;
-            self.ops.push(Op::Binary(sign));
+            self.made.output.push(Op::Binary(sign));
         }
         Some(())
     }
@@ -109,14 +106,14 @@ impl Parser<'_> {
         self.depth = Some(self.depth + 1).filter(|depth| *depth <= DEEPEST)?;
         if self.take("-") {
             self.signed()?;
-            self.ops.push(Op::Unary("-"));
+            self.made.output.push(Op::Unary("-"));
         } else if self.take("+") {
             self.signed()?;
         } else {
             self.atom()?;
             if self.take("^") {
                 self.signed()?;
-                self.ops.push(Op::Binary("^"));
+                self.made.output.push(Op::Binary("^"));
             }
         }
         self.depth -= 1;
@@ -129,29 +126,29 @@ impl Parser<'_> {
             return self.take(")").then_some(());
         }
         let split = |text: &str, member: fn(char) -> bool| text.find(|c| !member(c)).unwrap_or(text.len());
-        if self.rest.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
-            let mut end = split(self.rest, |c| c.is_ascii_digit() || c == '.');
-            if let Some(exponent) = self.rest[end..].strip_prefix(['e', 'E']) {
-                let sign = usize::from(exponent.starts_with(['+', '-']));
-                let digits = split(&exponent[sign..], |c| c.is_ascii_digit());
-                end += if digits > 0 { 1 + sign + digits } else { 0 };
-            }
-            let (number, rest) = self.rest.split_at(end);
+        let mut end = split(self.rest, |c| c.is_ascii_digit() || c == '.');
+        if end == 0 {
+            let (name, rest) = self.rest.split_at(split(self.rest, |c| c.is_alphanumeric() || c == '_'));
             self.rest = rest;
-            let number = Rational::parse(number, &mut self.budget)?.enclosure(BITS);
-            self.ops.push(Op::Number(number));
-            return Some(());
+            return self.name(name);
         }
-        let (name, rest) = self.rest.split_at(split(self.rest, |c| c.is_alphanumeric() || c == '_'));
+        if let Some(exponent) = self.rest[end..].strip_prefix(['e', 'E']) {
+            let sign = usize::from(exponent.starts_with(['+', '-']));
+            let digits = split(&exponent[sign..], |c| c.is_ascii_digit());
+            end += if digits > 0 { 1 + sign + digits } else { 0 };
+        }
+        let (number, rest) = self.rest.split_at(end);
         self.rest = rest;
-        self.name(name)
+        let number = Rational::parse(number, &mut self.budget)?.enclosure(BITS);
+        self.made.output.push(Op::Number(number));
+        Some(())
     }
 
     fn name(&mut self, name: &str) -> Option<()> {
         let numbered = |prefix: &str| {
             let digits = name.strip_prefix(prefix)?;
             let plain = !digits.starts_with('0') && digits.bytes().all(|b| b.is_ascii_digit());
-            digits.parse().ok().filter(|k| plain && (1..=self.dim).contains(k)).map(|k: usize| k - 1)
+            digits.parse().ok().filter(|k| plain && (1..=self.made.dim).contains(k)).map(|k: usize| k - 1)
         };
         let op = match (name, numbered("x"), numbered("own")) {
             ("pi", ..) => Op::Number(Real::pi()),
@@ -162,14 +159,14 @@ impl Parser<'_> {
             (_, _, Some(k)) => Op::Entry(true, k),
             _ => return self.call(name),
         };
-        self.ops.push(op);
+        self.made.output.push(op);
         Some(())
     }
 
     /// min and max of several arguments are plain; of one, and other aggregates, they run over all tokens.
     fn call(&mut self, name: &str) -> Option<()> {
         let name = UNARY.into_iter().chain(OVER).find(|known| *known == name)?;
-        let (start, mut count) = (self.ops.len(), 1);
+        let (start, mut count) = (self.made.output.len(), 1);
         self.take("(").then(|| self.chain(true))??;
         while self.take(",") {
             self.chain(true)?;
@@ -178,13 +175,13 @@ impl Parser<'_> {
         let end = self.take(")");
         match (name, count) {
             _ if !end => return None,
-            (_, 1) if UNARY.contains(&name) => self.ops.push(Op::Unary(name)),
+            (_, 1) if UNARY.contains(&name) => self.made.output.push(Op::Unary(name)),
             (_, 1) => {
-                let body = self.ops.split_off(start);
-                self.ops.push(Op::Slot(self.aggregates.len()));
-                self.aggregates.push((name, body));
+                let body = self.made.output.split_off(start);
+                self.made.output.push(Op::Slot(self.made.aggregates.len()));
+                self.made.aggregates.push((name, body));
             }
-            ("min" | "max", _) => self.ops.extend((1..count).map(|_| Op::Binary(name))),
+            ("min" | "max", _) => self.made.output.extend((1..count).map(|_| Op::Binary(name))),
             _ => return None,
         }
         Some(())
@@ -300,79 +297,57 @@ fn join(over: &str, values: Vec<View>, all: &Boxed) -> Option<View> {
     if share == 1 { Some(sum) } else { binary("/", &sum, &all.constant(&Real::whole(share)), all) }
 }
 
+/// phi(x) - phi(c) is x - c times a value of phi' between them.
 fn unary(name: &str, of: &View, all: &Boxed) -> Option<View> {
-    let (u, c) = (&of.range, &of.center);
-    let range = value(name, u)?;
-    let (one, [sin, cos]) =
-        (Real::whole(1), if matches!(name, "sin" | "cos") { u.waves(ROUGH) } else { [Real::ZERO, Real::ZERO] });
-    // phi(x) - phi(c) is x - c times a value of phi' between them; sqrt(x) - sqrt(c) is (x - c) / (sqrt(x) + sqrt(c)).
-    let slope = match name {
-        "-" => Real::whole(-1),
-        "sin" => cos,
-        "cos" => sin.negated(),
-        "tan" => one.plus(&range.power(2, BITS), BITS),
-        "exp" => range.clone(),
-        "log" => one.over(u, BITS),
-        "sqrt" => one.over(&range.plus(&c.sqrt(), BITS), BITS),
-        "abs" => rectified(u, c).times(&Real::whole(2), BITS).minus(&one, BITS),
-        "tanh" => one.minus(&range.power(2, BITS), BITS),
-        _ if range.only().is_some() => Real::ZERO,
-        _ => Real::UNBOUNDED,
-    };
+    let (range, slope) = value(name, &of.range)?;
     let slopes = of.slopes.iter().map(|s| s.times(&slope, BITS)).collect();
-    all.settled(View { center: value(name, c)?, range, slopes })
+    all.settled(View { center: value(name, &of.center)?.0, range, slopes })
 }
 
-/// A function of one number; nothing where it may be undefined.
-fn value(name: &str, u: &Real) -> Option<Real> {
-    let (lo, hi) = u.ends()?;
-    let each = |f: fn(Ordering) -> i64| Real::whole(f(lo.sign())).hull(&Real::whole(f(hi.sign())));
-    let [sin, cos] = if matches!(name, "sin" | "cos" | "tan") { u.waves(ROUGH) } else { [Real::ZERO, Real::ZERO] };
-    let found = match name {
-        "-" => u.negated(),
-        "sin" => sin,
-        "cos" => cos,
-        "tan" => sin.over(&cos, BITS),
-        "exp" => u.exp(ROUGH),
-        "log" => u.log(ROUGH),
-        "sqrt" if lo.sign() != Ordering::Less => u.sqrt(),
-        "abs" => u.abs(),
-        "tanh" => u.tanh(ROUGH),
-        "sign" => each(|sign| sign as i64),
-        "step" => each(|sign| i64::from(sign != Ordering::Less)),
+/// A function of one number and its derivative; nothing where it may be undefined.
+fn value(name: &str, u: &Real) -> Option<(Real, Real)> {
+    let (one, (lo, hi)) = (Real::whole(1), u.ends()?);
+    let square = |x: &Real| x.power(2, BITS);
+    let jump = |f: fn(Ordering) -> i64| {
+        let slope = if f(lo.sign()) == f(hi.sign()) { Real::ZERO } else { Real::UNBOUNDED };
+        (Real::whole(f(lo.sign())).hull(&Real::whole(f(hi.sign()))), slope)
+    };
+    let waves = if matches!(name, "sin" | "cos" | "tan") { u.waves(ROUGH) } else { [Real::ZERO, Real::ZERO] };
+    let found = match (name, waves) {
+        ("-", _) => (u.negated(), one.negated()),
+        ("sin", [sin, cos]) => (sin, cos),
+        ("cos", [sin, cos]) => (cos, sin.negated()),
+        ("tan", [sin, cos]) => (sin.over(&cos, BITS), one.plus(&square(&sin.over(&cos, BITS)), BITS)),
+        ("exp", _) => {
+            let value = u.exp(ROUGH);
+            (value.clone(), value)
+        }
+        ("log", _) => (u.log(ROUGH), one.over(u, BITS)),
+        ("sqrt", _) if lo.sign() != Ordering::Less => (u.sqrt(), one.over(&u.sqrt().plus(&u.sqrt(), BITS), BITS)),
+        ("abs", _) => (u.abs(), rectified(u).minus(&rectified(&u.negated()), BITS)),
+        ("tanh", _) => (u.tanh(ROUGH), one.minus(&square(&u.tanh(ROUGH)), BITS)),
+        ("sign", _) => jump(|sign| sign as i64),
+        ("step", _) => jump(|sign| i64::from(sign != Ordering::Less)),
         _ => return None,
     };
-    Some(found).filter(|found| found.ends().is_some())
+    Some(found).filter(|(value, _)| value.ends().is_some())
 }
 
-/// Slopes of max(t, 0) over `t` from `c`: it is convex, so they lie between those toward the ends.
-fn rectified(t: &Real, c: &Real) -> Real {
-    let (one, Some((lo, hi)), Some((from, to))) = (Real::whole(1), t.ends(), c.ends()) else { return Real::UNBOUNDED };
-    let point = |x: &Scaled| Real::point(x.clone());
-    if lo.sign() != Ordering::Less {
-        one
-    } else if hi.sign() != Ordering::Greater {
-        Real::ZERO
-    } else if from.sign() == Ordering::Greater {
-        // c / (c - lo) and more.
-        point(from).over(&point(from).minus(&point(lo), BITS), BITS).hull(&one).meet(&Real::ZERO.hull(&one))
-    } else if to.sign() == Ordering::Less {
-        point(hi).over(&point(hi).minus(&point(to), BITS), BITS).hull(&Real::ZERO).meet(&Real::ZERO.hull(&one))
-    } else {
-        Real::ZERO.hull(&one)
+/// Slopes of max(t, 0) over t.
+fn rectified(t: &Real) -> Real {
+    match t.compare(&Real::ZERO) {
+        Some(Ordering::Greater) => Real::whole(1),
+        Some(_) => Real::ZERO,
+        None => Real::ZERO.hull(&Real::whole(1)),
     }
 }
 
 /// The whole number that an exponent is, up to 10^9.
 pub(super) fn whole(x: &Real) -> Option<i64> {
     let (m, e) = x.only()?.parts();
-    let Big::Small(m) = m else { return None };
-    let k = if e >= 0 {
-        m.checked_mul(1_i64.checked_shl(e as u32).filter(|_| e < 40)?)?
-    } else {
-        m.checked_shr(e.unsigned_abs() as u32)?
-    };
-    (Real::whole(k) == *x && k.abs() <= 1_000_000_000).then_some(k)
+    let m = if e < 0 { m.shr(e.unsigned_abs().min(128) as usize) } else { m.shl(e.min(64) as usize) };
+    let Big::Small(k @ -1_000_000_000..=1_000_000_000) = m else { return None };
+    (Real::whole(k) == *x).then_some(k)
 }
 
 fn binary(name: &str, left: &View, right: &View, all: &Boxed) -> Option<View> {
@@ -403,7 +378,7 @@ fn binary(name: &str, left: &View, right: &View, all: &Boxed) -> Option<View> {
         ("^", None) => (v.times(&u.pow(&v.minus(&one, BITS), ROUGH), BITS), a.pow(v, ROUGH).times(&a.log(ROUGH), BITS)),
         _ => {
             // The larger is y + max(x - y, 0), the smaller x - max(x - y, 0).
-            let first = rectified(&u.minus(v, BITS), &a.minus(b, BITS));
+            let first = rectified(&u.minus(v, BITS));
             let second = one.minus(&first, BITS);
             if name == "max" { (first, second) } else { (second, first) }
         }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ptr::from_ref;
 
 use super::real::{Rational, Real, Scaled};
-use crate::model::{Attention, FeedForward, Mask, Model, Numbers, Tensor};
+use crate::model::{Attention, FeedForward, Mask, Model, Numbers};
 use crate::number::Dyadic;
 
 /// What reading the fractions of a model may cost (see [`Rational::parse`]): some seconds.
@@ -49,73 +49,39 @@ pub enum Wanted<'a> {
 /// Hidden units of the last feed-forward part that can be on, where the caller has proved it of all others; or none: all can.
 pub type Units<'a> = Option<&'a [usize]>;
 
+/// A token: an interval per coordinate.
+pub type Vector = Vec<Real>;
+
 fn hull(values: &[Real], which: &[usize]) -> Real {
     which.iter().fold(values[which[0]].clone(), |hull, &j| hull.hull(&values[j]))
 }
 
 /// The mean over the tokens with the greatest score. Lemma: a token whose score is certainly below another's has no weight; where
 /// the others' scores are points, they are equal; otherwise the mean over some of them lies between their values.
-fn hardmax(scores: &[Real], values: &[Vec<Real>], bits: usize) -> Vec<Real> {
+fn hardmax(scores: &[Real], values: &[Vector], bits: usize) -> Vector {
     let beaten = |j: &usize| scores.iter().any(|other| scores[*j].compare(other) == Some(Ordering::Less));
     let may: Vec<usize> = (0..scores.len()).filter(|j| !beaten(j)).collect();
     if may.len() > 1 && may.iter().any(|&j| scores[j].only().is_none()) {
         return values.iter().map(|values| hull(values, &may)).collect();
     }
-    let sum = |values: &Vec<Real>| may.iter().fold(Real::ZERO, |sum, &j| sum.plus(&values[j], bits));
+    let sum = |values: &Vector| may.iter().fold(Real::ZERO, |sum, &j| sum.plus(&values[j], bits));
     values.iter().map(|values| sum(values).over(&Real::whole(may.len() as i64), bits)).collect()
 }
 
 /// The mean with weights e^score over their sum. Lemma: a shift common to all scores does not matter, and a mean lies between
 /// the least and the greatest value, whatever the weights are.
-fn softmax(scores: &[Real], values: &[Vec<Real>], bits: usize) -> Vec<Real> {
+fn softmax(scores: &[Real], values: &[Vector], bits: usize) -> Vector {
     let top = scores.iter().filter_map(|score| score.ends().map(|(lo, _)| lo)).max();
     let shift = Real::point(top.unwrap_or(&Scaled::ZERO).clone());
-    let weights: Vec<Real> = scores.iter().map(|score| score.minus(&shift, bits).exp(bits)).collect();
+    let weights: Vector = scores.iter().map(|score| score.minus(&shift, bits).exp(bits)).collect();
     let below = weights.iter().fold(Real::ZERO, |sum, weight| sum.plus(weight, bits));
     let all: Vec<usize> = (0..scores.len()).collect();
-    let mean = |values: &Vec<Real>| {
+    let mean = |values: &Vector| {
         let products = weights.iter().zip(values).map(|(weight, value)| weight.times(value, bits));
         let above = products.fold(Real::ZERO, |sum, product| sum.plus(&product, bits));
         above.over(&below, bits).meet(&hull(values, &all))
     };
     values.iter().map(mean).collect()
-}
-
-/// The numbers of a tensor.
-#[derive(Clone, Copy)]
-pub(super) enum Table<'a> {
-    Floats(&'a Tensor),
-    Exact(&'a [Rational]),
-}
-
-impl Table<'_> {
-    fn len(self) -> usize {
-        match self {
-            Self::Floats(tensor) => tensor.len(),
-            Self::Exact(all) => all.len(),
-        }
-    }
-
-    pub(super) fn get(self, i: usize, bits: usize) -> Real {
-        match self {
-            Self::Floats(tensor) => Real::point(tensor.get(i).into()),
-            Self::Exact(all) => all[i].enclosure(bits),
-        }
-    }
-
-    /// Number i minus number j: zero where they are equal.
-    fn difference(self, i: usize, j: usize, bits: usize) -> Real {
-        match self {
-            Self::Floats(_) => self.get(i, bits).minus(&self.get(j, bits), bits),
-            Self::Exact(all) => all[i].minus(&all[j]).enclosure(bits),
-        }
-    }
-
-    /// bias + the sum over c of `x_c` times number `first + c`.
-    fn dot(self, first: usize, x: &[Real], bias: Real, bits: usize) -> Real {
-        let add = |sum: Real, (c, x): (usize, &Real)| sum.plus(&x.times(&self.get(first + c, bits), bits), bits);
-        x.iter().enumerate().fold(bias, add)
-    }
 }
 
 /// A model that can be run in real arithmetic.
@@ -125,29 +91,42 @@ pub struct Exact<'a> {
     fractions: BTreeMap<usize, Vec<Rational>>,
 }
 
-/// All numbers of a model, and how many there must be.
-fn all(model: &Model) -> Option<Vec<(&Numbers, usize)>> {
-    let d = model.d;
-    let rows = |numbers: &Numbers| match numbers {
-        Numbers::Floats(tensor) => tensor.shape.first()?.checked_mul(d),
-        Numbers::Exact(shape, _) => shape.first()?.checked_mul(d),
-    };
-    let mut all = Vec::new();
-    for numbers in model.embedding.iter().chain(&model.positions) {
-        all.push((numbers, rows(numbers)?));
+fn count(numbers: &Numbers) -> usize {
+    match numbers {
+        Numbers::Floats(tensor) => tensor.len(),
+        Numbers::Exact(_, texts) => texts.len(),
     }
-    let parts = model.layers.iter().filter_map(|layer| layer.feed_forward.as_ref());
-    for part in parts.chain(&model.pre_feed_forward) {
+}
+
+/// All numbers of a model, by name (docs/format.md), and how many there must be.
+pub(super) fn all(model: &Model) -> Option<Vec<(String, &Numbers, usize)>> {
+    let (d, mut all) = (model.d, Vec::new());
+    let rows = |numbers: &Numbers| Some(count(numbers)).filter(|count| d > 0 && count.is_multiple_of(d));
+    for (name, numbers) in [("embedding.weight", &model.embedding), ("positions.weight", &model.positions)] {
+        if let Some(numbers) = numbers {
+            all.push((name.to_owned(), numbers, rows(numbers)?));
+        }
+    }
+    let layers = || model.layers.iter().enumerate();
+    let parts = layers().map(|(i, layer)| (format!("layers.{i}.feed_forward"), &layer.feed_forward));
+    for (name, part) in parts.chain([("pre_feed_forward".to_owned(), &model.pre_feed_forward)]) {
+        let Some(part) = part else { continue };
         let (q, size) = (part.hidden, part.hidden.checked_mul(d)?);
-        all.extend([(&part.w1, size), (&part.b1, q), (&part.w2, size), (&part.b2, d)]);
+        let tensors = [("w1", &part.w1, size), ("b1", &part.b1, q), ("w2", &part.w2, size), ("b2", &part.b2, d)];
+        all.extend(tensors.map(|(which, numbers, size)| (format!("{name}.{which}"), numbers, size)));
     }
-    for part in model.layers.iter().filter_map(|layer| layer.attention.as_ref()) {
+    for (i, layer) in layers() {
+        let Some(part) = &layer.attention else { continue };
         let size = part.heads.checked_mul(part.size)?.checked_mul(d)?;
-        all.extend([&part.w_q, &part.w_k, &part.w_v, &part.w_o].map(|numbers| (numbers, size)));
+        let tensors = [("w_q", &part.w_q), ("w_k", &part.w_k), ("w_v", &part.w_v), ("w_o", &part.w_o)];
+        all.extend(tensors.map(|(which, numbers)| (format!("layers.{i}.attention.{which}"), numbers, size)));
     }
     if let Some(head) = &model.head {
         let size = rows(&head.weight)?;
-        all.extend([(&head.weight, size), (&head.bias, size.checked_div(d)?)]);
+        all.extend(
+            [("weight", &head.weight, size), ("bias", &head.bias, size / d)]
+                .map(|(which, numbers, size)| (format!("head.{which}"), numbers, size)),
+        );
     }
     Some(all)
 }
@@ -174,23 +153,40 @@ impl<'a> Exact<'a> {
     /// Takes a model; nothing where its shapes do not fit together, or its fractions take too long to read.
     pub fn new(model: &'a Model) -> Option<Self> {
         let (mut budget, mut exact) = (READING, Self { model, fractions: BTreeMap::new() });
-        for (numbers, len) in all(model)? {
+        for (_, numbers, len) in all(model)? {
             if let Numbers::Exact(_, texts) = numbers {
                 let read = texts.iter().map(|text| Rational::parse(text, &mut budget)).collect::<Option<_>>()?;
                 exact.fractions.insert(from_ref(numbers).addr(), read);
             }
-            if exact.table(numbers).len() != len {
+            if count(numbers) != len {
                 return None;
             }
         }
         Some(exact)
     }
 
-    pub(super) fn table(&self, numbers: &'a Numbers) -> Table<'_> {
+    fn get(&self, numbers: &Numbers, i: usize, bits: usize) -> Real {
         match numbers {
-            Numbers::Floats(tensor) => Table::Floats(tensor),
-            Numbers::Exact(..) => Table::Exact(self.fractions.get(&from_ref(numbers).addr()).map_or(&[], |all| all)),
+            Numbers::Floats(tensor) => Real::point(tensor.get(i).into()),
+            Numbers::Exact(..) => self.fractions[&from_ref(numbers).addr()][i].enclosure(bits),
         }
+    }
+
+    /// Number i minus number j: zero where they are equal.
+    fn difference(&self, numbers: &Numbers, i: usize, j: usize, bits: usize) -> Real {
+        match numbers {
+            Numbers::Exact(..) => {
+                let all = &self.fractions[&from_ref(numbers).addr()];
+                all[i].minus(&all[j]).enclosure(bits)
+            }
+            Numbers::Floats(_) => self.get(numbers, i, bits).minus(&self.get(numbers, j, bits), bits),
+        }
+    }
+
+    /// bias + the sum over c of `x_c` times number `first + c`.
+    fn dot(&self, w: &Numbers, first: usize, x: &[Real], bias: Real, bits: usize) -> Real {
+        let add = |sum: Real, (c, x): (usize, &Real)| sum.plus(&x.times(&self.get(w, first + c, bits), bits), bits);
+        x.iter().enumerate().fold(bias, add)
     }
 
     /// Decides a token of a sequence (counted without the start token), with up to `most_bits` bits.
@@ -219,33 +215,26 @@ impl<'a> Exact<'a> {
     }
 
     /// A token after the last layer, before the head; nothing where the sequence is not one of this model.
-    pub fn output(&self, tokens: &[Token], position: usize, bits: usize, units: Units) -> Option<Vec<Real>> {
-        self.run(tokens, position, (self.model.layers.len(), false), bits, units)
+    pub fn output(&self, tokens: &[Token], position: usize, bits: usize, units: Units) -> Option<Vector> {
+        self.run((tokens, position), (self.model.layers.len(), false), bits, units)
     }
 
     /// A token after the attention of a layer, the token itself included (eq. 2); nothing where the layer has none.
-    pub fn attended(&self, layer: usize, tokens: &[Token], position: usize, bits: usize) -> Option<Vec<Real>> {
+    pub fn attended(&self, layer: usize, tokens: &[Token], position: usize, bits: usize) -> Option<Vector> {
         self.model.layers.get(layer)?.attention.as_ref()?;
-        self.run(tokens, position, (layer + 1, true), bits, None)
+        self.run((tokens, position), (layer + 1, true), bits, None)
     }
 
     /// Runs some layers, the last one perhaps without its feed-forward part.
-    fn run(
-        &self,
-        tokens: &[Token],
-        position: usize,
-        (count, cut): (usize, bool),
-        bits: usize,
-        units: Units,
-    ) -> Option<Vec<Real>> {
-        let mut tokens = self.input(tokens, bits)?;
-        let at = position.checked_add(usize::from(self.model.start.is_some())).filter(|at| *at < tokens.len())?;
+    fn run(&self, at: (&[Token], usize), until: (usize, bool), bits: usize, units: Units) -> Option<Vector> {
+        let ((count, cut), mut tokens) = (until, self.input(at.0, bits)?);
+        let at = at.1.checked_add(usize::from(self.model.start.is_some())).filter(|at| *at < tokens.len())?;
         let layers = &self.model.layers[..count];
         // From the last attention on, only the asked position matters.
         let last = layers.iter().rposition(|layer| layer.attention.is_some()).unwrap_or(0);
         for (i, layer) in layers.iter().enumerate() {
             let asked: Vec<usize> = if i < last { (0..tokens.len()).collect() } else { vec![at] };
-            let mut after: Vec<Vec<Real>> = asked.iter().map(|&i| tokens[i].clone()).collect();
+            let mut after: Vec<Vector> = asked.iter().map(|&i| tokens[i].clone()).collect();
             if let Some(attention) = &layer.attention {
                 after = self.attend(attention, &tokens, &asked, bits)?;
             }
@@ -262,12 +251,11 @@ impl<'a> Exact<'a> {
     }
 
     /// All tokens, the start token first, after positions and the block before the first layer.
-    fn input(&self, tokens: &[Token], bits: usize) -> Option<Vec<Vec<Real>>> {
+    fn input(&self, tokens: &[Token], bits: usize) -> Option<Vec<Vector>> {
         let d = self.model.d;
-        let row = |numbers: &'a Numbers, row: usize| {
-            let (table, first) = (self.table(numbers), row.checked_mul(d)?);
-            let fits = first.checked_add(d)? <= table.len();
-            fits.then(|| (first..first + d).map(|i| table.get(i, bits)).collect::<Vec<Real>>())
+        let row = |numbers: &Numbers, row: usize| {
+            let end = row.checked_add(1)?.checked_mul(d).filter(|end| *end <= count(numbers))?;
+            Some((end - d..end).map(|i| self.get(numbers, i, bits)).collect::<Vector>())
         };
         let mut all = Vec::new();
         for (place, token) in self.model.start.map(Token::Row).iter().chain(tokens).enumerate() {
@@ -286,18 +274,17 @@ impl<'a> Exact<'a> {
     }
 
     /// H + W2 relu(W1 H + b1) + b2 (eq. 3).
-    fn feed_forward(&self, part: &'a FeedForward, h: &[Real], units: Units, bits: usize) -> Option<Vec<Real>> {
+    fn feed_forward(&self, part: &FeedForward, h: &[Real], units: Units, bits: usize) -> Option<Vector> {
         let (d, q) = (self.model.d, part.hidden);
-        let [w1, b1, w2, b2] = [&part.w1, &part.b1, &part.w2, &part.b2].map(|numbers| self.table(numbers));
-        let mut out: Vec<Real> = h.iter().enumerate().map(|(c, h)| h.plus(&b2.get(c, bits), bits)).collect();
+        let mut out: Vector = h.iter().enumerate().map(|(c, h)| h.plus(&self.get(&part.b2, c, bits), bits)).collect();
         let every: Vec<usize> = if units.is_none() { (0..q).collect() } else { Vec::new() };
         for &j in units.unwrap_or(&every) {
             if j >= q {
                 return None;
             }
-            let unit = w1.dot(j * d, h, b1.get(j, bits), bits).relu();
+            let unit = self.dot(&part.w1, j * d, h, self.get(&part.b1, j, bits), bits).relu();
             for (c, out) in out.iter_mut().enumerate().filter(|_| unit != Real::ZERO) {
-                *out = out.plus(&unit.times(&w2.get(c * q + j, bits), bits), bits);
+                *out = out.plus(&unit.times(&self.get(&part.w2, c * q + j, bits), bits), bits);
             }
         }
         Some(out)
@@ -305,24 +292,17 @@ impl<'a> Exact<'a> {
 
     /// X + the sum over heads of W_O times what the head makes of the visible tokens (eqs. 2 and 5), for the tokens that are
     /// asked for.
-    pub(super) fn attend(
-        &self,
-        layer: &'a Attention,
-        tokens: &[Vec<Real>],
-        asked: &[usize],
-        bits: usize,
-    ) -> Option<Vec<Vec<Real>>> {
+    pub fn attend(&self, layer: &Attention, tokens: &[Vector], asked: &[usize], bits: usize) -> Option<Vec<Vector>> {
         let (d, size, start) = (self.model.d, layer.size, i64::from(self.model.start.is_some()));
-        let [w_q, w_k, w_v, w_o] = [&layer.w_q, &layer.w_k, &layer.w_v, &layer.w_o].map(|numbers| self.table(numbers));
-        let mut after: Vec<Vec<Real>> = asked.iter().map(|&i| tokens[i].clone()).collect();
+        let mut after: Vec<Vector> = asked.iter().map(|&i| tokens[i].clone()).collect();
         for head in 0..layer.heads {
-            let project = |w: Table, x: &Vec<Real>| -> Vec<Real> {
-                (0..size).map(|s| w.dot((head * size + s) * d, x, Real::ZERO, bits)).collect()
+            let project = |w: &Numbers, x: &Vector| -> Vector {
+                (0..size).map(|s| self.dot(w, (head * size + s) * d, x, Real::ZERO, bits)).collect()
             };
-            let keys: Vec<Vec<Real>> = tokens.iter().map(|x| project(w_k, x)).collect();
-            let values: Vec<Vec<Real>> = tokens.iter().map(|x| project(w_v, x)).collect();
+            let keys: Vec<Vector> = tokens.iter().map(|x| project(&layer.w_k, x)).collect();
+            let values: Vec<Vector> = tokens.iter().map(|x| project(&layer.w_v, x)).collect();
             for (&i, out) in asked.iter().zip(&mut after) {
-                let query = project(w_q, &tokens[i]);
+                let query = project(&layer.w_q, &tokens[i]);
                 let mut visible = Vec::new();
                 for j in 0..tokens.len() {
                     if sees(&layer.mask, i as i64 - start, j as i64 - start)? {
@@ -333,12 +313,12 @@ impl<'a> Exact<'a> {
                     let products = keys[*j].iter().zip(&query).map(|(k, q)| k.times(q, bits));
                     products.fold(Real::ZERO, |sum, product| sum.plus(&product, bits))
                 };
-                let scores: Vec<Real> = visible.iter().map(score).collect();
+                let scores: Vector = visible.iter().map(score).collect();
                 let of = |s: usize| visible.iter().map(|&j| values[j][s].clone()).collect();
-                let seen: Vec<Vec<Real>> = (0..size).map(of).collect();
+                let seen: Vec<Vector> = (0..size).map(of).collect();
                 let found = if layer.hard { hardmax } else { softmax }(&scores, &seen, bits);
                 for (c, out) in out.iter_mut().enumerate() {
-                    *out = w_o.dot((head * d + c) * size, &found, out.clone(), bits);
+                    *out = self.dot(&layer.w_o, (head * d + c) * size, &found, out.clone(), bits);
                 }
             }
         }
@@ -348,12 +328,13 @@ impl<'a> Exact<'a> {
     /// Margins are formed from the differences of rows: equal rows tie exactly.
     fn label(&self, output: &[Real], label: usize, bits: usize) -> Option<Decision> {
         let head = self.model.head.as_ref()?;
-        let (weight, bias, d) = (self.table(&head.weight), self.table(&head.bias), self.model.d);
-        let mut decision = (label < bias.len()).then_some(Decision::Right)?;
-        for other in (0..bias.len()).filter(|&other| other != label) {
-            let mut margin = bias.difference(label, other, bits);
+        let (rows, d) = (count(&head.bias), self.model.d);
+        let mut decision = (label < rows).then_some(Decision::Right)?;
+        for other in (0..rows).filter(|&other| other != label) {
+            let mut margin = self.difference(&head.bias, label, other, bits);
             for (c, x) in output.iter().enumerate() {
-                margin = margin.plus(&x.times(&weight.difference(label * d + c, other * d + c, bits), bits), bits);
+                let by = self.difference(&head.weight, label * d + c, other * d + c, bits);
+                margin = margin.plus(&x.times(&by, bits), bits);
             }
             match margin.compare(&Real::ZERO) {
                 Some(Ordering::Less) => return Some(Decision::Wrong(other)),
@@ -368,9 +349,9 @@ impl<'a> Exact<'a> {
     fn near(&self, output: &[Real], target: &[Dyadic], tolerance: &Rational, bits: usize) -> Option<Decision> {
         let mut rows = output.to_vec();
         if let Some(head) = &self.model.head {
-            let (weight, bias) = (self.table(&head.weight), self.table(&head.bias));
-            let row = |r: usize| weight.dot(r * self.model.d, output, bias.get(r, bits), bits);
-            rows = (0..bias.len()).map(row).collect();
+            let bias = |r: usize| self.get(&head.bias, r, bits);
+            let row = |r: usize| self.dot(&head.weight, r * self.model.d, output, bias(r), bits);
+            rows = (0..count(&head.bias)).map(row).collect();
         }
         let mut decision = (rows.len() == target.len()).then_some(Decision::Right)?;
         for (c, (found, wanted)) in rows.iter().zip(target).enumerate() {
@@ -394,4 +375,4 @@ pub fn compare_norm(vector: &[Real], log2: &Rational, bits: usize) -> Option<Ord
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -16,24 +16,23 @@ fn size(x: &Real) -> i64 {
     x.ends().map_or(0, |(lo, hi)| lo.top().max(hi.top())).max(-(1 << 40))
 }
 
-/// e^x or e^(ix), |x| < 2^32: real and imaginary part. Lemma: with y = x / 2^k and |y| < 1/4, e^x = (e^y)^(2^k), and each term
-/// y^i / i! is below half of the one before.
+/// e^x or e^(ix), |x| < 2^32: real and imaginary part. Lemma: with y = x / 2^k, e^x = (e^y)^(2^k). With |y| < 2^-j, j >= 2, the terms
+/// y^i / i! after the n-th are below 2^-work for j n > work, each at most half of the one before; the others come to 1 / n! times
+/// the sum of y^i n! / i!, whose coefficients are whole.
 fn exponential(x: &Scaled, turn: bool, bits: usize) -> [Real; 2] {
-    let halvings = (x.top() + 2 + bits.isqrt() as i64 / 2).max(0);
+    let fine = 2 + bits.isqrt() as i64 / 2;
+    let halvings = (x.top() + fine).max(0);
     let work = bits + (if turn { 2 } else { 1 }) * halvings as usize + 8;
     let y = Real::point(x.scaled(-halvings));
-    let (mut sums, mut term) = ([Real::whole(1), Real::ZERO], Real::whole(1));
-    for i in 1.. {
-        term = term.times(&y, work).over(&Real::whole(i), work);
-        let size = size(&term);
-        if size < -(work as i64) {
-            let imaginary = if turn { rest(size) } else { Real::ZERO };
-            sums = [sums[0].plus(&rest(size), work), sums[1].plus(&imaginary, work)];
-            break;
-        }
-        let (part, minus) = if turn { (i as usize % 2, i % 4 >= 2) } else { (0, false) };
-        sums[part] = sums[part].plus(&if minus { term.negated() } else { term.clone() }, work);
+    let (mut sums, mut factor) = ([Real::whole(1), Real::ZERO], Real::whole(1));
+    for i in (1..=work as i64 / fine + 1).rev() {
+        factor = factor.times(&Real::whole(i), work);
+        let [re, im] = sums.map(|part| part.times(&y, work));
+        sums = if turn { [factor.minus(&im, work), re] } else { [factor.plus(&re, work), im] };
     }
+    let rest = |used: bool| if used { rest(-(work as i64)) } else { Real::ZERO };
+    sums = sums.map(|part| part.over(&factor, work));
+    sums = [sums[0].plus(&rest(true), work), sums[1].plus(&rest(turn), work)];
     for _ in 0..halvings {
         let [re, im] = &sums;
         let both = re.times(im, work);
@@ -81,7 +80,6 @@ impl Real {
     }
 
     /// e^x. Lemma: for x <= -2^32, 0 < e^x < 2^x <= 2^-(2^32).
-    #[must_use]
     pub fn exp(&self, bits: usize) -> Self {
         self.increasing(|x| match (x.top() > 32, x.sign()) {
             (true, Less) => Self::new(Scaled::ZERO, Scaled::new(Big::ONE, -(1 << 32))),
@@ -91,7 +89,6 @@ impl Real {
     }
 
     /// 2^x.
-    #[must_use]
     pub fn exp2(&self, bits: usize) -> Self {
         // The product with log 2 has an error of its size times 2^-work.
         let work = bits + size(self).clamp(0, 64) as usize + 8;
@@ -99,19 +96,16 @@ impl Real {
     }
 
     /// The natural logarithm; unbounded where a member may have none.
-    #[must_use]
     pub fn log(&self, bits: usize) -> Self {
         self.increasing(|x| if x.sign() == Greater { log(x, bits) } else { Self::UNBOUNDED })
     }
 
     /// The square root of max(x, 0), to 62 bits.
-    #[must_use]
     pub fn sqrt(&self) -> Self {
         self.increasing(|x| Self::new(x.root(Way::Down), x.root(Way::Up)))
     }
 
     /// The hyperbolic tangent: 1 - 2 / (e^(2 x) + 1).
-    #[must_use]
     pub fn tanh(&self, bits: usize) -> Self {
         let (one, twice) = (Self::whole(1), self.plus(self, bits));
         let share = Self::whole(2).over(&twice.exp(bits).plus(&one, bits), bits);
@@ -119,7 +113,6 @@ impl Real {
     }
 
     /// Sine and cosine. Lemma: both change by no more than their argument does, and lie in [-1, 1].
-    #[must_use]
     pub fn waves(&self, bits: usize) -> [Self; 2] {
         let all = Self::whole(-1).hull(&Self::whole(1));
         let Some((middle, radius)) = self.middle(bits).filter(|(x, _)| x.top() <= 20) else {
@@ -131,7 +124,6 @@ impl Real {
     }
 
     /// x^k, from the ends: of |x| for an even k. Unbounded for a negative k where x may be 0.
-    #[must_use]
     pub fn power(&self, k: i64, bits: usize) -> Self {
         if k < 0 {
             return Self::whole(1).over(&self.power(k.saturating_neg(), bits), bits);
@@ -150,7 +142,6 @@ impl Real {
 
     /// x^y for x >= 0, unbounded where x may be below 0, or 0 with y below 0. Lemma: x^y = e^(y log x); for 0 <= x <= b and
     /// y >= 0, 0 <= x^y <= max(1, b^y), and below b^y where y is above 0.
-    #[must_use]
     pub fn pow(&self, y: &Self, bits: usize) -> Self {
         let (Some((lo, hi)), Some((least, _))) = (self.ends(), y.ends()) else { return Self::UNBOUNDED };
         let of = |x: &Self| y.times(&x.log(bits), bits).exp(bits);

@@ -1,8 +1,14 @@
 //! Real arithmetic, exactly or to any number of bits: big integers, intervals, whole models, expressions and distances, ranks.
 //!
 //! - [`big`]: integers of any size.
-//! - [`real`]: intervals of big floats, and fractions.
+//! - [`real`]: intervals of big floats, and fractions as files have them.
 //! - [`functions`]: e^x, sine and the like of intervals.
+//! - [`forward`]: models in real arithmetic.
+//! - [`expression`]: the functions of distance claims, over boxes.
+//! - [`distance`]: d_p between a model and a function; `hinges` are its feed-forward blocks.
+//! - [`rank`]: exact ranks.
+
+#![allow(clippy::return_self_not_must_use)]
 
 pub mod big;
 pub mod distance;

@@ -56,25 +56,21 @@ impl Scaled {
     }
 
     /// x 2^k.
-    #[must_use]
     pub fn scaled(&self, k: i64) -> Self {
         Self::new(self.m.clone(), if self.m.is_zero() { 0 } else { self.e + k })
     }
 
     /// -x.
-    #[must_use]
     pub fn negated(&self) -> Self {
         Self { m: self.m.negated(), e: self.e }
     }
 
     /// The product, exactly.
-    #[must_use]
     pub fn times(&self, other: &Self) -> Self {
         Self { m: self.m.times(&other.m), e: self.e + other.e }
     }
 
     /// The sum, exactly. It takes as many bits as the exponents are apart: for numbers of files and their products.
-    #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         if self.m.is_zero() || other.m.is_zero() {
             return if self.m.is_zero() { other.clone() } else { self.clone() };
@@ -141,7 +137,7 @@ impl Scaled {
         }
         let shift = (bits + 2 + by.m.bits()).saturating_sub(self.m.bits());
         let shifted = self.m.shl(shift);
-        let down = |m: &Big| m.divide(&by.m).map_or(Big::ZERO, |(quotient, _)| quotient);
+        let down = |m: &Big| m.quotient(&by.m).unwrap_or(Big::ZERO);
         let m = if way == Way::Down { down(&shifted) } else { down(&shifted.negated()).negated() };
         Self { m, e: self.e - by.e - shift as i64 }.rounded(bits, way)
     }
@@ -177,7 +173,6 @@ impl Ord for Scaled {
         let (sign, larger) = (self.sign(), self.top().cmp(&other.top()));
         match (sign.cmp(&other.sign()), sign, larger) {
             (Equal, Equal, _) => Equal,
-            (Equal, _, Equal) if self.e == other.e => self.m.cmp(&other.m),
             (Equal, _, Equal) => self.plus(&other.negated()).sign(),
             (Equal, Less, _) => larger.reverse(),
             (Equal, Greater, _) => larger,
@@ -249,26 +244,22 @@ impl Real {
     }
 
     /// -x.
-    #[must_use]
     pub fn negated(&self) -> Self {
         Self(self.ends().map(|(lo, hi)| (hi.negated(), lo.negated())))
     }
 
     /// x + y.
-    #[must_use]
     pub fn plus(&self, other: &Self, bits: usize) -> Self {
         self.both(other, |a, b| Self::new(a.0.near_sum(b.0, bits, Way::Down), a.1.near_sum(b.1, bits, Way::Up)))
     }
 
     /// x - y.
-    #[must_use]
     pub fn minus(&self, other: &Self, bits: usize) -> Self {
         self.plus(&other.negated(), bits)
     }
 
     /// x y. Lemma: the ends of a product are products of ends; for x >= 0 the least is that of y's lower end with x's lower
     /// end where y's is >= 0, else with x's upper end, and likewise the greatest.
-    #[must_use]
     pub fn times(&self, other: &Self, bits: usize) -> Self {
         if *self == Self::ZERO || *other == Self::ZERO {
             // Every member is a number, also where none is known.
@@ -276,10 +267,8 @@ impl Real {
         }
         self.both(other, |a, b| {
             let below = |x: &Scaled| x.sign() == Less;
-            let (down, up) = (
-                |x: &Scaled, y: &Scaled| x.near_product(y, bits, Way::Down),
-                |x: &Scaled, y: &Scaled| x.near_product(y, bits, Way::Up),
-            );
+            let down = |x: &Scaled, y: &Scaled| x.near_product(y, bits, Way::Down);
+            let up = |x: &Scaled, y: &Scaled| x.near_product(y, bits, Way::Up);
             if !below(a.0) {
                 let lo = down(if below(b.0) { a.1 } else { a.0 }, b.0);
                 return Self::new(lo, up(if below(b.1) { a.0 } else { a.1 }, b.1));
@@ -295,7 +284,6 @@ impl Real {
     }
 
     /// x / y; unbounded where y may be zero.
-    #[must_use]
     pub fn over(&self, by: &Self, bits: usize) -> Self {
         self.both(by, |a, b| match (b.0.sign(), b.1.sign()) {
             (_, Less) => self.negated().over(&by.negated(), bits),
@@ -308,31 +296,26 @@ impl Real {
     }
 
     /// The larger one.
-    #[must_use]
     pub fn max(&self, other: &Self) -> Self {
         self.both(other, |a, b| Self(Some((a.0.max(b.0).clone(), a.1.max(b.1).clone()))))
     }
 
     /// max(x, 0).
-    #[must_use]
     pub fn relu(&self) -> Self {
         self.max(&Self::ZERO)
     }
 
     /// |x|.
-    #[must_use]
     pub fn abs(&self) -> Self {
         self.max(&self.negated()).relu()
     }
 
     /// The smallest interval with the members of both.
-    #[must_use]
     pub fn hull(&self, other: &Self) -> Self {
         self.both(other, |a, b| Self(Some((a.0.min(b.0).clone(), a.1.max(b.1).clone()))))
     }
 
     /// The common members of two enclosures of one number.
-    #[must_use]
     pub fn meet(&self, other: &Self) -> Self {
         match (self.ends(), other.ends()) {
             (Some(a), Some(b)) if a.0.max(b.0) <= a.1.min(b.1) => {
@@ -355,8 +338,8 @@ impl Real {
     }
 }
 
-/// A number as weights.json has it: a fraction, not necessarily in lowest terms, with a divisor above 0.
-#[derive(Debug, Clone)]
+/// A number as weights.json has it: a fraction, not necessarily in lowest terms, with a divisor above 0. Equal as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rational {
     p: Big,
     q: Big,
@@ -399,7 +382,6 @@ impl Rational {
     }
 
     /// x - y.
-    #[must_use]
     pub fn minus(&self, other: &Self) -> Self {
         Self { p: self.p.times(&other.q).minus(&other.p.times(&self.q)), q: self.q.times(&other.q) }
     }

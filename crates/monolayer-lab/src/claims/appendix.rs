@@ -1,12 +1,12 @@
 //! Appendix C: masks.
 
-use monolayer::attention::{Kind, Mask};
 use monolayer::context_map::View;
-use monolayer::dataset::Format;
-use monolayer::embedding::Embedding;
-use monolayer::position::Positions;
-use monolayer::tight_scale::TightScale;
-use monolayer::token_vectors::TokenVectors;
+use monolayer::context_map::float_weights::FloatWeights;
+use monolayer::data::Format;
+use monolayer::data::embedding::Embedding;
+use monolayer::data::positions::Positions;
+use monolayer::data::token_vectors::TokenVectors;
+use monolayer::paper::attention::{Kind, Mask};
 use monolayer::{Dataset, Result};
 
 use super::support::{apart, line, outputs};
@@ -18,7 +18,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Appendix C, (132)",
         statement: "masked attention is a contextual mapping: it tells visible multisets apart",
         run: "a causal mask on sequences whose pasts share their means, gaps certified",
-        code: ("crates/monolayer/src/context_certificate.rs", "Certificate"),
+        code: ("crates/monolayer/src/context_map/certificate.rs", "Certificate"),
         mutation: "kappa = 0",
         find: appendix_c,
     },
@@ -27,7 +27,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Appendix C, (132)",
         statement: "softmax of a column that is masked throughout is defined (repaired: such masks are an error)",
         run: "a mask that hides every token from one query",
-        code: ("crates/monolayer/src/attention.rs", "apply_masked"),
+        code: ("crates/monolayer/src/paper/attention.rs", "apply_masked"),
         mutation: "the query sees itself",
         find: empty,
     },
@@ -36,7 +36,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Appendix C, a reading of it",
         statement: "a causal mask alone shows a token the order of those before it",
         run: "the last token of (1,2,3) and of (2,1,3) under a causal mask, enclosed",
-        code: ("crates/monolayer/src/attention.rs", "Mask"),
+        code: ("crates/monolayer/src/paper/attention.rs", "Mask"),
         mutation: "small positions are added",
         find: order,
     },
@@ -48,7 +48,7 @@ fn appendix_c(context: &Context) -> Result<Finding> {
     let vectors = TokenVectors::new(&data, &Embedding::Sign(1), &Positions::None, 0, 0)?;
     let view = View::new(&data, &vectors, Mask::Causal);
     let kappa = context.mutate(None, Some(0.0));
-    let scale = TightScale { labels_only: false, kappa, w_o: None, seed: 0, candidates: 32 };
+    let scale = FloatWeights { labels_only: false, kappa, w_o: None, seed: 0, candidates: 32 };
     let found = scale.build(&view, None, &|_, _| {})?.certificate;
     Ok(Finding::printed(found.holds())
         .count("contexts", view.contexts.count)

@@ -1,10 +1,10 @@
 //! Equations 6, 20, 38, 83 and 97: rank-1 attention and the Boltzmann operator.
 
 use monolayer::arithmetic::{Ball, Number as _};
-use monolayer::attention::{Attention, Mask};
-use monolayer::boltzmann::{Boltzmann, boltz, g};
 use monolayer::context_map::{ContextMap, Projection};
-use monolayer::rank::rank;
+use monolayer::model::rank::rank;
+use monolayer::paper::attention::{Attention, Mask};
+use monolayer::paper::boltzmann::{Boltzmann, boltz, g};
 use monolayer::{Matrix, Result};
 use rand::RngExt as _;
 
@@ -17,7 +17,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "(6), (20)",
         statement: "rank-1 attention gives t + W_O g(v2.t): of the other tokens it knows the one number g",
         run: "(2) against t + w g(y) on random sequences, in balls",
-        code: ("crates/monolayer/src/attention.rs", "rank_one"),
+        code: ("crates/monolayer/src/paper/attention.rs", "rank_one"),
         mutation: "the skip is dropped",
         find: equation_20,
     },
@@ -26,7 +26,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "(38), (41)",
         statement: "any head size serves: W_Q, W_K, W_V and W_O of rank 1 give the same map",
         run: "heads of size 1 to 6 with exact ranks, their outputs against those of size 1",
-        code: ("crates/monolayer/src/context_map.rs", "attention"),
+        code: ("crates/monolayer/src/context_map/map.rs", "attention"),
         mutation: "one entry of W_K is doubled",
         find: equation_38,
     },
@@ -35,7 +35,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "(83)",
         statement: "d boltz / d a_i = p_i (1 + a_i - boltz(a))",
         run: "the formula against difference quotients in balls of 1000 bits",
-        code: ("crates/monolayer/src/boltzmann.rs", "gradient"),
+        code: ("crates/monolayer/src/paper/boltzmann.rs", "gradient"),
         mutation: "the sign of boltz(a) is swapped",
         find: equation_83,
     },
@@ -44,7 +44,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "(97)",
         statement: "d^2 boltz / d a_i^2 = p_i (1 + (1 - 2 p_i) (1 + a_i - boltz(a)))",
         run: "the formula against second difference quotients in balls of 1000 bits",
-        code: ("crates/monolayer/src/boltzmann.rs", "second_derivative"),
+        code: ("crates/monolayer/src/paper/boltzmann.rs", "second_derivative"),
         mutation: "1 - 2 p_i becomes 1 - p_i",
         find: equation_97,
     },

@@ -1,16 +1,16 @@
 //! Corollaries 1 and 2, Remarks 1 and 2.
 
-use monolayer::attention::Mask;
-use monolayer::context::Contexts;
-use monolayer::embedding::Embedding;
-use monolayer::exact;
+use monolayer::data::context::Contexts;
+use monolayer::data::embedding::Embedding;
+use monolayer::data::positions::Positions;
+use monolayer::data::separation::separation;
 use monolayer::memorize::deep::memorize_deep;
 use monolayer::memorize::paper::memorize_paper;
 use monolayer::memorize::paper_parameters;
 use monolayer::memorize::vectors::{Method, VectorMemo, VectorOptions, memorize_vectors};
-use monolayer::position::Positions;
-use monolayer::printed::{corollary_2_radius as smallest_outside, corollary_2_separation};
-use monolayer::separation::separation;
+use monolayer::model::exact;
+use monolayer::paper::attention::Mask;
+use monolayer::paper::counterexamples::{corollary_2_radius as smallest_outside, corollary_2_separation};
 use monolayer::{AnyModel, Dataset, Result};
 use rand::RngExt as _;
 use serde_json::json;
@@ -24,7 +24,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Corollary 1",
         statement: "one rank-1 attention layer and one feed-forward block memorize any consistent dataset",
         run: "all pairs of 8 vectors with random outputs, by plateaus and by a curve through all ids, in floats and proved",
-        code: ("crates/monolayer/src/memorize/vectors.rs", "memorize_vectors"),
+        code: ("crates/monolayer/src/memorize/vectors/mod.rs", "memorize_vectors"),
         mutation: "W_O = 0",
         find: corollary_1,
     },
@@ -42,7 +42,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Corollary 1, parameters",
         statement: "4(s + d) + d(2nN + d) parameters suffice",
         run: "the different numbers of a curve through all ids, counted",
-        code: ("crates/monolayer/src/memorize.rs", "paper_parameters"),
+        code: ("crates/monolayer/src/memorize/mod.rs", "paper_parameters"),
         mutation: "the factor 2n is dropped",
         find: corollary_1_parameters,
     },
@@ -51,7 +51,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Corollary 2",
         statement: "positions E keep the separation of the tokens (repaired: E_k = c k e_1, c >= 2 r_max + epsilon)",
         run: "the printed E on two numbers; the repaired one on random vocabularies",
-        code: ("crates/monolayer/src/separation.rs", "separation"),
+        code: ("crates/monolayer/src/data/separation.rs", "separation"),
         mutation: "c = r_max / 2",
         find: corollary_2,
     },
@@ -60,7 +60,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Corollary 2, E",
         statement: "tokens with the printed E stay within (2n + 1) r_max",
         run: "the norms of E's columns for d = 1 to 8",
-        code: ("crates/monolayer/src/separation.rs", "separation"),
+        code: ("crates/monolayer/src/data/separation.rs", "separation"),
         mutation: "d = 1 alone",
         find: corollary_2_radius,
     },
@@ -69,7 +69,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Corollary 2, E",
         statement: "the printed E keeps tokens as far apart as they were",
         run: "all pairs of vectors with entries -1, 0 and 1 at places 1 and 2, d = 1 to 4",
-        code: ("crates/monolayer/src/printed.rs", "corollary_2_separation"),
+        code: ("crates/monolayer/src/paper/counterexamples.rs", "corollary_2_separation"),
         mutation: "d = 4 alone",
         find: corollary_2_places,
     },
@@ -78,7 +78,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Corollary 2",
         statement: "with positions, sequences with repeated tokens and any order are memorized",
         run: "random sequences over two vectors with random labels, with and without positions",
-        code: ("crates/monolayer/src/memorize/vectors.rs", "memorize_vectors"),
+        code: ("crates/monolayer/src/memorize/vectors/mod.rs", "memorize_vectors"),
         mutation: "the positions are taken off",
         find: corollary_2_memorize,
     },
@@ -87,7 +87,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Remark 1, Appendix C",
         statement: "the results extend to masked attention",
         run: "memorizing under a causal mask",
-        code: ("crates/monolayer/src/attention.rs", "apply_masked"),
+        code: ("crates/monolayer/src/paper/attention.rs", "apply_masked"),
         mutation: "the model runs without its mask",
         find: remark_1,
     },
@@ -96,7 +96,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Remark 2",
         statement: "N can grow with V fixed and no duplicates",
         run: "the contexts of all sets of up to six tokens, counted",
-        code: ("crates/monolayer/src/context.rs", "Contexts"),
+        code: ("crates/monolayer/src/data/context.rs", "Contexts"),
         mutation: "duplicates are allowed",
         find: remark_2,
     },
@@ -113,8 +113,7 @@ pub const CLAIMS: &[Claim] = &[
 
 /// Tokens that come out right in floats, outputs within 1e-6.
 fn right(model: &AnyModel, data: &Dataset) -> Result<usize> {
-    let labels = monolayer::with_model!(model, m => m.head.as_ref().map(|head| head.labels.clone()));
-    Ok(model.predict(data, &|_| {})?.right(data, labels.as_deref()).unwrap_or(0))
+    Ok(model.right(data)?.unwrap_or(0))
 }
 
 fn memorize(data: &Dataset, method: Method, mask: Mask, positions: Positions) -> Result<VectorMemo> {

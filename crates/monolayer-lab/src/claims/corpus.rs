@@ -1,10 +1,10 @@
 //! Section 5: what the experiments on a corpus say.
 
-use monolayer::attention::Mask;
-use monolayer::baseline::word_majority;
-use monolayer::context::Contexts;
+use monolayer::data::context::Contexts;
+use monolayer::data::word_majority;
 use monolayer::memorize::Memorizer;
-use monolayer::{AnyModel, Dataset, Error, Place, Result, with_model};
+use monolayer::paper::attention::Mask;
+use monolayer::{AnyModel, Dataset, Error, Matrix, Place, Result};
 use monolayer_train::{Architecture, Batch, Engine, Optimizer, Targets, Tokens};
 
 use super::{Claim, Context, Finding};
@@ -15,7 +15,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Section 5",
         statement: "one rank-1 attention layer can memorize the labels of a corpus (as far as contexts allow)",
         run: "the corpus compiled and run: every possible token right",
-        code: ("crates/monolayer/src/memorize.rs", "compile"),
+        code: ("crates/monolayer/src/memorize/mod.rs", "compile"),
         mutation: "W_O = 0",
         find: memorize,
     },
@@ -24,7 +24,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Section 5, Figure 1",
         statement: "the labels of a corpus cannot be had from its words alone",
         run: "each word's majority label against what contexts allow, with and without positions",
-        code: ("crates/monolayer/src/baseline.rs", "word_majority"),
+        code: ("crates/monolayer/src/data/word_majority.rs", "word_majority"),
         mutation: "a context is its word alone",
         find: words,
     },
@@ -42,7 +42,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Section 1",
         statement: "one attention layer does what took Yun et al. |V| + 1 layers and Kim et al. 2n",
         run: "the attention layers of the compiled corpus, counted, and the rank of their weights",
-        code: ("crates/monolayer/src/rank.rs", "rank"),
+        code: ("crates/monolayer/src/model/rank.rs", "rank"),
         mutation: "a second row that is no multiple of the first",
         find: layers,
     },
@@ -57,8 +57,7 @@ fn labels(data: &Dataset) -> Result<Vec<u32>> {
 
 /// Tokens that a model gets right.
 fn right(model: &AnyModel, data: &Dataset) -> Result<usize> {
-    let names = with_model!(model, m => m.head.as_ref().map(|head| head.labels.clone()));
-    Ok(model.predict(data, &|_| {})?.right(data, names.as_deref()).unwrap_or(0))
+    Ok(model.right(data)?.unwrap_or(0))
 }
 
 fn memorize(context: &Context) -> Result<Finding> {
@@ -141,20 +140,20 @@ fn train(context: &Context) -> Result<Finding> {
 fn layers(context: &Context) -> Result<Finding> {
     let data = &context.data;
     let compiled = Memorizer::default().compile(data, &|_, _| {})?;
-    let (layers, rank) = with_model!(&compiled.model, m => {
-        let attention: Vec<_> = m.transformer.layers.iter().filter_map(|layer| layer.attention.as_ref()).collect();
-        let head = &attention[0].heads[0];
-        let rank = |m: &monolayer::Matrix<_>| {
-            let mut data: Vec<f64> = m.data.iter().map(|&x| monolayer::kernels::Real::to_f64(x)).collect();
-            if context.mutated {
-                let mut row = data.clone();
-                row[0] += 1.0;
-                data.extend(row);
-            }
-            monolayer::rank::rank(m.cols, &data)
-        };
-        (attention.len(), [&head.w_q, &head.w_k, &head.w_v, &head.w_o].map(rank).into_iter().fold(0, usize::max))
-    });
+    let model = compiled.model.widened();
+    let attention: Vec<_> = model.transformer.layers.iter().filter_map(|layer| layer.attention.as_ref()).collect();
+    let rank = |m: &Matrix<f64>| {
+        let mut data = m.data.clone();
+        if context.mutated {
+            let mut row = data.clone();
+            row[0] += 1.0;
+            data.extend(row);
+        }
+        monolayer::model::rank::rank(m.cols, &data)
+    };
+    let head = &attention[0].heads[0];
+    let rank = [&head.w_q, &head.w_k, &head.w_v, &head.w_o].map(rank).into_iter().fold(0, usize::max);
+    let layers = attention.len();
     let mut words = data.token_ids();
     words.sort_unstable();
     words.dedup();

@@ -2,8 +2,8 @@
 
 use monolayer::Result;
 use monolayer::arithmetic::{Ball, Interval, Number as _};
-use monolayer::boltzmann::difference;
-use monolayer::separation::separation;
+use monolayer::data::separation::separation;
+use monolayer::paper::boltzmann::difference;
 
 use super::support::{rng, vectors};
 use super::{Claim, Context, Finding};
@@ -14,7 +14,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Definition 1",
         statement: "different tokens are (r_min, r_max, epsilon)-separated for constants beyond their norms and distances",
         run: "the tightest constants of random vocabularies against all norms and all distances, enclosed",
-        code: ("crates/monolayer/src/separation.rs", "separation"),
+        code: ("crates/monolayer/src/data/separation.rs", "separation"),
         mutation: "epsilon is the largest distance",
         find: definition_1,
     },
@@ -23,7 +23,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Definition 2",
         statement: "what attention sees of a sequence is the set of its tokens",
         run: "all multisets of up to five of three numbers, in pairs: are their Boltzmann values equal?",
-        code: ("crates/monolayer/src/context.rs", "Contexts"),
+        code: ("crates/monolayer/src/data/context.rs", "Contexts"),
         mutation: "the multiset is not normalized",
         find: definition_2,
     },

@@ -2,9 +2,9 @@
 
 use monolayer::Result;
 use monolayer::arithmetic::{Ball, Interval, Number as _};
-use monolayer::boltzmann::{Boltzmann, difference};
-use monolayer::lemmas::{self, Inequality};
-use monolayer::projection;
+use monolayer::paper::boltzmann::{Boltzmann, difference};
+use monolayer::paper::lemmas::{self, Inequality};
+use monolayer::paper::projection;
 use rand::RngExt as _;
 use rand_chacha::ChaCha8Rng;
 
@@ -17,7 +17,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Lemma 1",
         statement: "boltz keeps a and b with a != b (repaired: different as sets) (log n)^2 e^(-2r) apart",
         run: "permuted vectors; random vectors with gaps just above 2 log n + 3, both sides in balls",
-        code: ("crates/monolayer/src/lemmas.rs", "lemma_1"),
+        code: ("crates/monolayer/src/paper/lemmas.rs", "lemma_1"),
         mutation: "e^(-r) in the place of e^(-2r)",
         find: lemma_1,
     },
@@ -26,7 +26,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Lemma 1, different lengths",
         statement: "the bound of Lemma 1 holds for vectors of different lengths up to n (repaired: Lemma S)",
         run: "{r} and {r, -r} for n = 100",
-        code: ("crates/monolayer/src/lemmas.rs", "lemma_s"),
+        code: ("crates/monolayer/src/paper/lemmas.rs", "lemma_s"),
         mutation: "twice the constant of Lemma S",
         find: lemma_1_lengths,
     },
@@ -35,7 +35,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Lemma 2",
         statement: "some unit v keeps N points sqrt(8 / (pi d)) / N^2 of their distances apart",
         run: "directions drawn and verified for random points, all pairs again in intervals",
-        code: ("crates/monolayer/src/projection.rs", "lemma_2"),
+        code: ("crates/monolayer/src/paper/projection.rs", "lemma_2"),
         mutation: "N in the place of N^2",
         find: lemma_2,
     },
@@ -44,7 +44,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Lemma 3, (29)",
         statement: "u.u' as in (29) puts the scores of different keys more than delta apart for every query",
         run: "random vocabularies, all scores bounded from below",
-        code: ("crates/monolayer/src/projection.rs", "lemma_3"),
+        code: ("crates/monolayer/src/paper/projection.rs", "lemma_3"),
         mutation: "|V| + 1 in (29) without its power of 4",
         find: lemma_3,
     },
@@ -53,7 +53,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Lemma 4",
         statement: "boltz decreases in a_i below max a - log n - 1",
         run: "the derivative at random points at and beyond the threshold, in balls",
-        code: ("crates/monolayer/src/lemmas.rs", "lemma_4"),
+        code: ("crates/monolayer/src/paper/lemmas.rs", "lemma_4"),
         mutation: "a_i at the maximum",
         find: lemma_4,
     },
@@ -62,7 +62,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Lemma 5",
         statement: "boltz is concave in a_i below max a - log n - 3",
         run: "the second derivative at random points at and beyond the threshold, in balls",
-        code: ("crates/monolayer/src/lemmas.rs", "lemma_5"),
+        code: ("crates/monolayer/src/paper/lemmas.rs", "lemma_5"),
         mutation: "a_i at the maximum",
         find: lemma_5,
     },
@@ -71,7 +71,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Lemma 6",
         statement: "what follows the largest k + 1 numbers moves boltz less than putting them all at a_(k+1)",
         run: "random vectors with gaps just above 2 log n + 3, every k, in balls",
-        code: ("crates/monolayer/src/lemmas.rs", "lemma_6"),
+        code: ("crates/monolayer/src/paper/lemmas.rs", "lemma_6"),
         mutation: "gaps of 0.1",
         find: lemma_6,
     },
@@ -80,7 +80,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Lemma 7",
         statement: "where two sorted vectors first differ decides which boltz is larger, by (log n)^2 e^(-(a_1 - b_(k+1)))",
         run: "random pairs with gaps just above 2 log n + 3, both sides in balls",
-        code: ("crates/monolayer/src/lemmas.rs", "lemma_7"),
+        code: ("crates/monolayer/src/paper/lemmas.rs", "lemma_7"),
         mutation: "the sign of the difference is swapped",
         find: lemma_7,
     },
@@ -89,7 +89,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "in place of Lemmas 4 to 7",
         statement: "Lemma S: sets of any sizes with gaps of delta are C(delta) e^(-t) apart under boltz",
         run: "random pairs of sets for delta = 1.5, 2 and 3, and the worst family known, in balls",
-        code: ("crates/monolayer/src/lemmas.rs", "lemma_s"),
+        code: ("crates/monolayer/src/paper/lemmas.rs", "lemma_s"),
         mutation: "twice the constant",
         find: lemma_s,
     },
@@ -98,7 +98,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "in place of Lemmas 4 to 7",
         statement: "Lemma M: different normalized multisets with gaps of 2 log n + 3 are 0.8 t e^(-t) / (p p') apart",
         run: "random pairs of multisets, both sides in balls",
-        code: ("crates/monolayer/src/lemmas.rs", "lemma_m"),
+        code: ("crates/monolayer/src/paper/lemmas.rs", "lemma_m"),
         mutation: "1.6 in the place of 0.8",
         find: lemma_m,
     },

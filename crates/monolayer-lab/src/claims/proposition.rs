@@ -1,10 +1,10 @@
 //! Proposition 1: universal approximation, and the equations of its proof.
 
+use crate::approximation_study::slope;
 use monolayer::approximate::Approximator;
-use monolayer::approximate::study::slope;
-use monolayer::distance::distance;
-use monolayer::expression::Expression;
-use monolayer::function::Function as _;
+use monolayer::approximate::distance::distance;
+use monolayer::approximate::expression::Expression;
+use monolayer::approximate::function::Function as _;
 use monolayer::{Matrix, Result};
 
 use super::{Claim, Context, Finding};
@@ -16,7 +16,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Proposition 1",
         statement: "one rank-1 layer between two feed-forward blocks gets within any epsilon, in d_p, of a continuous equivariant function",
         run: "three functions on grids of 3, 6 and 12, compiled: the certified bound falls like 1/grid, and the measured distance keeps it",
-        code: ("crates/monolayer/src/approximate.rs", "compile"),
+        code: ("crates/monolayer/src/approximate/mod.rs", "compile"),
         mutation: "W_O = 0",
         find: proposition_1,
     },
@@ -52,7 +52,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "(60)",
         statement: "a feed-forward block lets a token know that another one is outside the cube",
         run: "the penalty as a block on two tokens, the second moved out of the cube",
-        code: ("crates/monolayer/src/feed_forward.rs", "apply"),
+        code: ("crates/monolayer/src/paper/feed_forward.rs", "apply"),
         mutation: "the first token is moved, too",
         find: equation_60,
     },
@@ -96,14 +96,14 @@ pub const CLAIMS: &[Claim] = &[
 
 fn proposition_1(context: &Context) -> Result<Finding> {
     let grids = context.effort(12, 24);
-    let approximator = Approximator::default();
+    let approximator = Approximator::new();
     let (mut keeps, mut falls) = (true, true);
     let (mut ratio, mut slowest, mut coarse, mut fine, mut ids) = (0.0_f64, 0.0_f64, 0.0_f64, 0.0_f64, 0);
     for name in ["zoo:wave", "zoo:bump", "zoo:attention"] {
         let f = Expression::parse(name, 1)?.at_length(3)?;
         let mut bounds = Vec::new();
         for grid in [grids / 4, grids / 2, grids] {
-            let mut g = approximator.compile(&f, grid, &|_| {})?;
+            let mut g = approximator.compile(&f, grid)?;
             if context.mutated {
                 let attention = g.model.transformer.layers.iter_mut().filter_map(|layer| layer.attention.as_mut());
                 attention.flat_map(|attention| &mut attention.heads).for_each(|head| head.w_o.data.fill(0.0));

@@ -1,8 +1,8 @@
 //! What several claims need.
 
 use monolayer::arithmetic::{Ball, Interval};
-use monolayer::attention::{Attention, Kind, Mask};
-use monolayer::dataset::Format;
+use monolayer::data::Format;
+use monolayer::paper::attention::{Attention, Kind, Mask};
 use monolayer::{Dataset, Matrix, Result};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;

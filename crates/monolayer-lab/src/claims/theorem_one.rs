@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use dashu_ratio::RBig;
 use monolayer::Result;
-use monolayer::attention::{Attention, Head, Kind, Mask};
-use monolayer::hardmax::{HardmaxLayer, draw, line, mean_pooling, printed_pair};
-use monolayer::matrix::Matrix;
+use monolayer::arithmetic::matrix::Matrix;
+use monolayer::paper::attention::{Attention, Head, Kind, Mask};
+use monolayer::paper::hardmax::{HardmaxLayer, draw, line, mean_pooling, printed_pair};
 
 use super::support::{self, apart, outputs};
 use super::{Claim, Context, Finding};
@@ -17,7 +17,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Theorem 1",
         statement: "no hardmax layer is a contextual mapping (printed for any n; repaired: n >= 4, ties shared equally)",
         run: "three heads on all sets of three numbers; (1,2,5,6)v and (1,3,4,6)v through random layers, exactly",
-        code: ("crates/monolayer/src/hardmax.rs", "witness"),
+        code: ("crates/monolayer/src/paper/hardmax/mod.rs", "witness"),
         mutation: "the second sequence is (1,3,5,6)v",
         find: theorem_1,
     },
@@ -26,7 +26,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Theorem 1, proof",
         statement: "no hardmax layer tells (a1,a2,a4)v from (a1,a3,a4)v",
         run: "(1,2,4) and (1,3,4) through a head that takes the mean, exactly",
-        code: ("crates/monolayer/src/hardmax.rs", "printed_pair"),
+        code: ("crates/monolayer/src/paper/hardmax/mod.rs", "printed_pair"),
         mutation: "the head's query does not vanish",
         find: theorem_1_proof,
     },
@@ -35,7 +35,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Theorem 1, three tokens",
         statement: "no hardmax layer tells (0,1,4)v from (0,2,3)v at the zero token",
         run: "both through random layers, exactly",
-        code: ("crates/monolayer/src/hardmax.rs", "HardmaxLayer"),
+        code: ("crates/monolayer/src/paper/hardmax/mod.rs", "HardmaxLayer"),
         mutation: "the second sequence is (0,2,4)v",
         find: zero_token,
     },
@@ -44,7 +44,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Theorem 1, against Theorem 2",
         statement: "softmax of rank 1 tells apart at every shared token what no hardmax layer does",
         run: "(1,2,5,6) and (1,3,4,6) through one rank-1 layer, enclosed",
-        code: ("crates/monolayer/src/hardmax.rs", "softmax_gap"),
+        code: ("crates/monolayer/src/paper/hardmax/mod.rs", "softmax_gap"),
         mutation: "kappa = 0",
         find: softmax,
     },

@@ -1,15 +1,15 @@
 //! Theorem 2 at its own scale, where ids are far closer than floats can tell.
 
 use dashu_ratio::RBig;
-use monolayer::attention::Mask;
-use monolayer::coincidence;
 use monolayer::context_map::View;
-use monolayer::embedding::Embedding;
-use monolayer::paper_scale::weights::Scale;
-use monolayer::paper_scale::{Certified, Request, Way, certify, toys};
-use monolayer::position::Positions;
-use monolayer::printed::equation_47;
-use monolayer::token_vectors::TokenVectors;
+use monolayer::context_map::coincidence;
+use monolayer::context_map::theorem_weights::weights::Scale;
+use monolayer::context_map::theorem_weights::{Certified, Request, Way, certify, toys};
+use monolayer::data::embedding::Embedding;
+use monolayer::data::positions::Positions;
+use monolayer::data::token_vectors::TokenVectors;
+use monolayer::paper::attention::Mask;
+use monolayer::paper::counterexamples::equation_47;
 use monolayer::{Dataset, Result};
 
 use super::{Claim, Context, Finding};
@@ -20,7 +20,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Theorem 2",
         statement: "one softmax layer of rank 1 is an (r, delta)-contextual mapping (repaired: r_min > 0)",
         run: "a zero token; toys of 4 and 5 vectors with the paper's weights, gaps proved in two ways, against delta of (8)",
-        code: ("crates/monolayer/src/paper_scale.rs", "certify"),
+        code: ("crates/monolayer/src/context_map/theorem_weights/mod.rs", "certify"),
         mutation: "a tenth of the exponent in (8)",
         find: theorem_2,
     },
@@ -29,7 +29,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Theorem 2, on a corpus",
         statement: "the theorem's own weights tell all contexts of a corpus with positions apart, by more than delta of (8)",
         run: "the corpus with the paper's weights, neighboring ids compared at their first difference, in logarithms",
-        code: ("crates/monolayer/src/paper_scale/identity.rs", "Identity"),
+        code: ("crates/monolayer/src/context_map/theorem_weights/identity.rs", "Identity"),
         mutation: "a thousandth of the exponent in (8)",
         find: corpus,
     },
@@ -38,7 +38,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Theorem 2, with Lemma S in place of Lemma 1",
         statement: "smaller weights than the paper's are a contextual mapping with larger gaps",
         run: "toys of 4 and 5 vectors, both weights, gaps proved",
-        code: ("crates/monolayer/src/paper_scale/weights.rs", "Weights"),
+        code: ("crates/monolayer/src/context_map/theorem_weights/weights.rs", "Weights"),
         mutation: "the two are exchanged",
         find: plus,
     },
@@ -47,7 +47,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "(42)",
         statement: "the gap of g is above (42) (repaired: times 8 epsilon r_min)",
         run: "pairs of three small numbers with the paper's weights, the gap bounded from above",
-        code: ("crates/monolayer/src/printed.rs", "equation_47"),
+        code: ("crates/monolayer/src/paper/counterexamples.rs", "equation_47"),
         mutation: "the repair drops the factor, too",
         find: equation_42,
     },
@@ -56,7 +56,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "(47)",
         statement: "the gap of ids is above (47) (repaired: (8))",
         run: "pairs of three small numbers with the paper's weights, the gap bounded from above",
-        code: ("crates/monolayer/src/printed.rs", "equation_47"),
+        code: ("crates/monolayer/src/paper/counterexamples.rs", "equation_47"),
         mutation: "(47) in the place of (8)",
         find: equation_47_itself,
     },

@@ -1,16 +1,16 @@
 //! Theorem 2 and its constants.
 
 use monolayer::arithmetic::{Interval, Number as _};
-use monolayer::attention::Mask;
 use monolayer::context_map::View;
-use monolayer::embedding::Embedding;
-use monolayer::exact::map_attention;
+use monolayer::context_map::float_weights::FloatWeights;
+use monolayer::data::embedding::Embedding;
+use monolayer::data::positions::Positions;
+use monolayer::data::separation::{Separation, separation};
+use monolayer::data::token_vectors::TokenVectors;
 use monolayer::memorize::paper::{PaperMemo, memorize_paper};
-use monolayer::position::Positions;
-use monolayer::separation::{Separation, separation};
-use monolayer::theorem_two::Guarantee;
-use monolayer::tight_scale::TightScale;
-use monolayer::token_vectors::TokenVectors;
+use monolayer::model::exact::map_attention;
+use monolayer::paper::attention::Mask;
+use monolayer::paper::theorem_two::Guarantee;
 use monolayer::{Dataset, Matrix, Result};
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Theorem 2, n = 1",
         statement: "delta of (8) is positive for n = 1 (repaired: the gap is above epsilon / 2)",
         run: "the formula; single tokens through attention with W_O of (32), enclosed",
-        code: ("crates/monolayer/src/theorem_two.rs", "log2_delta"),
+        code: ("crates/monolayer/src/paper/theorem_two.rs", "log2_delta"),
         mutation: "W_O = -1",
         find: one_token,
     },
@@ -32,7 +32,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "Theorem 2, at the size of floats",
         statement: "weights that a float holds can be a contextual mapping, too",
         run: "a search for weights on sets that share their means, its gap certified",
-        code: ("crates/monolayer/src/tight_scale.rs", "build"),
+        code: ("crates/monolayer/src/context_map/float_weights.rs", "build"),
         mutation: "kappa = 0",
         find: floats,
     },
@@ -41,7 +41,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "(7), (32)",
         statement: "ids are shorter than r = r_max + epsilon / 4",
         run: "the paper's weights on all pairs of four vectors, ids enclosed",
-        code: ("crates/monolayer/src/theorem_two.rs", "Guarantee"),
+        code: ("crates/monolayer/src/paper/theorem_two.rs", "Guarantee"),
         mutation: "W_O eight times as long",
         find: equation_7,
     },
@@ -50,7 +50,7 @@ pub const CLAIMS: &[Claim] = &[
         place: "(8), (45)",
         statement: "delta of (8) scales like a length when all tokens are scaled",
         run: "the formula for tokens scaled by powers of two",
-        code: ("crates/monolayer/src/theorem_two.rs", "Guarantee"),
+        code: ("crates/monolayer/src/paper/theorem_two.rs", "Guarantee"),
         mutation: "the factor 8 epsilon r_min is dropped",
         find: equation_8,
     },
@@ -95,11 +95,11 @@ fn floats(context: &Context) -> Result<Finding> {
     let sequence = |tokens: [f64; 4]| (tokens.map(|x| vec![x]).to_vec(), Vec::<Value>::new());
     let sequences = [[1.0, 2.0, 5.0, 6.0], [1.0, 3.0, 4.0, 6.0], [1.0, 2.0, 4.0, 7.0], [2.0, 3.0, 4.0, 5.0]];
     let lines: Vec<String> = sequences.map(|s| json!({ "tokens": sequence(s).0 }).to_string()).to_vec();
-    let data = Dataset::read("sets", monolayer::dataset::Format::JsonLines, lines.join("\n").as_bytes())?;
+    let data = Dataset::read("sets", monolayer::data::Format::JsonLines, lines.join("\n").as_bytes())?;
     let vectors = TokenVectors::new(&data, &Embedding::Sign(1), &Positions::None, 0, 0)?;
     let view = View::new(&data, &vectors, Mask::None);
     let kappa = context.mutate(None, Some(0.0));
-    let scale = TightScale { labels_only: false, kappa, w_o: None, seed: 0, candidates: 32 };
+    let scale = FloatWeights { labels_only: false, kappa, w_o: None, seed: 0, candidates: 32 };
     let found = scale.build(&view, None, &|_, _| {})?;
     let log2_delta = found.certificate.log2_delta().unwrap_or(f64::NEG_INFINITY);
     Ok(Finding::printed(found.certificate.holds())

@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
+use crate::approximation_study::{self as study, Row};
 use monolayer::approximate::Approximator;
-use monolayer::approximate::study::{self, Row};
-use monolayer::distance::distance;
-use monolayer::expression::{Expression, Program};
-use monolayer::forward;
-use monolayer::function::Function as _;
-use monolayer::kernels::Real;
+use monolayer::approximate::distance::distance;
+use monolayer::approximate::expression::{Expression, Program};
+use monolayer::approximate::function::Function as _;
+use monolayer::arithmetic::kernels::Real;
 use monolayer::model::Model;
-use monolayer::{AnyModel, Error, Result, with_model};
+use monolayer::model::forward;
+use monolayer::{AnyModel, Error, Result};
 use monolayer_train::Options;
 use monolayer_train::options::{Rank, Schedule};
 use monolayer_train::source::{Function, Source};
@@ -79,7 +79,7 @@ impl Experiment for Approximation {
     fn measure(&self, settings: &Settings, at: &At, scratch: &Path) -> Result<Found> {
         let f = program(settings, at.text("function"))?;
         let points = settings.count("points")?;
-        let compiled = Approximator::default().compile(&f, at.count("grid"), &|_| {})?;
+        let compiled = Approximator::new().compile(&f, at.count("grid"))?;
         let size = compiled.size();
         match at.text("model") {
             COMPILED => {
@@ -230,9 +230,12 @@ fn train(settings: &Settings, at: &At, f: &Program, name: &str, parameters: usiz
     };
     let trained = training.run(scratch)?;
     let points = settings.count("points")?;
-    let measured = with_model!(&AnyModel::open(scratch)?, model => {
-        distance(&apply, &|x, y| evaluate(model, length, x, y), dim * length, 2.0, points, 1)
-    });
+    let model = AnyModel::open(scratch)?;
+    let run = |x: &[f64], y: &mut [f64]| match &model {
+        AnyModel::F32(model) => evaluate(model, length, x, y),
+        AnyModel::F64(model) => evaluate(model, length, x, y),
+    };
+    let measured = distance(&apply, &run, dim * length, 2.0, points, 1);
     Ok(found(json!({
         "hidden": options.hidden,
         "parameters": trained.parameters,

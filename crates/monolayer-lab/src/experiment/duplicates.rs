@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use monolayer::Result;
-use monolayer::attention::Mask;
-use monolayer::context::Contexts;
+use monolayer::data::context::Contexts;
+use monolayer::paper::attention::Mask;
 use serde_json::{Value, json};
 
 use super::capacity::learner;

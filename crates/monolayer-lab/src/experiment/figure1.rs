@@ -4,11 +4,11 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use monolayer::data::LabelScheme;
 use monolayer::{Dataset, Error, Result};
 use monolayer_train::Options;
 use monolayer_train::ceilings::Ceilings;
 use monolayer_train::checkpoint::FILE;
-use monolayer_train::labels::Scheme;
 use monolayer_train::metrics::Metrics;
 use monolayer_train::run::{End, Event, Job, train};
 use monolayer_train::source::Source;
@@ -71,7 +71,7 @@ impl Experiment for Figure1 {
     }
 
     fn measure(&self, settings: &Settings, at: &At, scratch: &Path) -> Result<Found> {
-        let scheme: Scheme = at.text("labels").parse()?;
+        let scheme: LabelScheme = at.text("labels").parse()?;
         let data = scheme.apply(settings.data.clone().map_or_else(example::dataset, Ok)?)?;
         if at.text("model") == "compiled" {
             compiled(settings, &data, scratch)

@@ -2,17 +2,15 @@
 
 use std::path::Path;
 
-use monolayer::attention::Mask;
-use monolayer::baseline::word_majority;
-use monolayer::context::Contexts;
+use monolayer::context_map::float_weights::FloatWeights;
+use monolayer::context_map::theorem_weights::weights::{Scale, Weights};
 use monolayer::context_map::{ContextMap, View};
-use monolayer::kernels::Real;
-use monolayer::matrix::Matrix;
+use monolayer::data::context::Contexts;
+use monolayer::data::token_vectors::TokenVectors;
+use monolayer::data::word_majority;
 use monolayer::model::Model;
-use monolayer::paper_scale::weights::{Scale, Weights};
-use monolayer::tight_scale::TightScale;
-use monolayer::token_vectors::TokenVectors;
-use monolayer::{AnyModel, Dataset, Error, Result, with_model};
+use monolayer::paper::attention::Mask;
+use monolayer::{AnyModel, Dataset, Error, Result};
 use monolayer_train::Options;
 use monolayer_train::run::Fixed;
 use monolayer_train::source::Source;
@@ -148,13 +146,13 @@ fn theorem(settings: &Settings, data: &Dataset, options: &Options, scale: &str, 
     let training =
         Training { source: Source::Data(data), options: &none, fixed: &[], enough: 1.0, stop: settings.stop };
     training.run(&start)?;
-    let vectors = with_model!(&AnyModel::open(&start)?, model => token_vectors(model)?);
+    let vectors = token_vectors(&AnyModel::open(&start)?.widened())?;
     let view = View::new(data, &vectors, Mask::None);
     let (seed, candidates) = (options.seed, settings.count("candidates")?);
     if scale == PAPER {
         return Ok(Weights::new(&view, Scale::Paper, seed, candidates)?.map);
     }
-    let tight = TightScale { labels_only: false, kappa: None, w_o: None, seed, candidates };
+    let tight = FloatWeights { labels_only: false, kappa: None, w_o: None, seed, candidates };
     let tight = tight.build(&view, None, &|_, _| {})?;
     let mut map = tight.map;
     if scale == SPREAD {
@@ -165,16 +163,10 @@ fn theorem(settings: &Settings, data: &Dataset, options: &Options, scale: &str, 
 }
 
 /// The vectors of a model's words and places.
-fn token_vectors<R: Real>(model: &Model<R>) -> Result<TokenVectors> {
-    let double = |m: &Matrix<R>| Matrix::new(m.rows, m.cols, m.data.iter().map(|x| x.to_f64()).collect());
+fn token_vectors(model: &Model<f64>) -> Result<TokenVectors> {
     let words = model.words.as_ref().ok_or_else(|| Error::request("no words", "use data of words with classes"))?;
     let d = model.transformer.d;
-    Ok(TokenVectors {
-        words: double(&words.embedding),
-        positions: model.positions.as_ref().map(double),
-        word_columns: d,
-        used: d,
-    })
+    Ok(TokenVectors { words: words.embedding.clone(), positions: model.positions.clone(), word_columns: d, used: d })
 }
 
 /// Attention that adds nothing.

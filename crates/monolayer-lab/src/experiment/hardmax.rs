@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use monolayer::boltzmann::{difference, g};
+use monolayer::paper::boltzmann::{difference, g};
 use monolayer::{Error, Result};
 use serde_json::{Value, json};
 

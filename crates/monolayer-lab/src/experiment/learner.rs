@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use monolayer::certificate::Claim;
+use monolayer::data::positions::Positions;
 use monolayer::memorize::{Memorizer, Precision};
-use monolayer::position::Positions;
-use monolayer::{AnyModel, Dataset, Result, model_file, with_model};
+use monolayer::model::certificate::Claim;
+use monolayer::{AnyModel, Dataset, Result};
 
 use super::trained::Trained;
 
@@ -75,7 +75,7 @@ impl Compiled {
 }
 
 fn stored(model: &AnyModel) -> usize {
-    with_model!(model, m => model_file::tensors(m).iter().map(|tensor| tensor.2.len()).sum())
+    model.parameters()
 }
 
 impl Learner for Compiled {

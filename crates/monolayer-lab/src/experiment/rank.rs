@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use monolayer::approximate::study;
-use monolayer::attention::Mask;
+use crate::approximation_study as study;
+use monolayer::approximate::expression::{Expression, Program};
+use monolayer::approximate::function::Function as _;
 use monolayer::context_map::{Groups, Projection, View, standard_deviation};
-use monolayer::embedding::Embedding;
-use monolayer::expression::{Expression, Program};
-use monolayer::function::Function as _;
-use monolayer::position::Positions;
-use monolayer::token_vectors::TokenVectors;
+use monolayer::data::embedding::Embedding;
+use monolayer::data::positions::Positions;
+use monolayer::data::token_vectors::TokenVectors;
+use monolayer::paper::attention::Mask;
 use monolayer::{Error, Result};
 use monolayer_train::Options;
 use monolayer_train::options::{Rank, Schedule};

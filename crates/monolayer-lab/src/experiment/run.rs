@@ -5,12 +5,12 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
 use std::path::Path;
 
+use monolayer::fs::replace_file;
 use monolayer::{Error, Result};
 use serde_json::{Value, json};
 
 use super::point::{line, read};
 use super::{At, Experiment, Found, Points, Settings};
-use crate::files::write;
 use crate::plot::{Figure, sheet};
 
 /// How a run went.
@@ -26,12 +26,12 @@ pub struct Outcome {
     pub figures: Vec<Figure>,
 }
 
-/// Runs an experiment in a directory, or takes up a run that stopped there. `tell` hears of points done and points in all.
+/// Runs an experiment in a directory, or takes up a run that stopped there. `on_progress` hears of points done and points in all.
 pub fn run(
     experiment: &dyn Experiment,
     settings: &Settings,
     directory: &Path,
-    tell: &dyn Fn(usize, usize),
+    on_progress: &dyn Fn(usize, usize),
 ) -> Result<Outcome> {
     let grid = experiment.grid(settings)?;
     fs::create_dir_all(directory).map_err(|e| Error::io(directory, e))?;
@@ -53,7 +53,7 @@ pub fn run(
             found
         };
         points.0.push((at.clone(), found));
-        tell(i + 1, grid.len());
+        on_progress(i + 1, grid.len());
     }
     let figures = experiment.figures(settings, &points);
     let summary = experiment.summary(settings, &points);
@@ -87,7 +87,7 @@ fn claim(directory: &Path, config: &Value) -> Result<()> {
         )),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let text = serde_json::to_string_pretty(config).unwrap_or_default() + "\n";
-            write(&path, text.as_bytes())
+            replace_file(&path, text.as_bytes())
         }
         Err(error) => Err(Error::io(&path, error)),
     }
@@ -102,7 +102,7 @@ fn recover(path: &Path) -> Result<HashMap<String, Found>> {
     };
     let complete = text.rfind('\n').map_or("", |end| &text[..=end]);
     if complete.len() < text.len() {
-        write(path, complete.as_bytes())?;
+        replace_file(path, complete.as_bytes())?;
     }
     let mut known = HashMap::new();
     for (i, line) in complete.lines().enumerate() {
@@ -141,16 +141,16 @@ fn publish(experiment: &dyn Experiment, directory: &Path, figures: &[Figure], su
     let alt = |figure: &Figure| format!("{}: {} against {}", figure.title, figure.y.text(), figure.x.text());
     for figure in figures {
         let scene = figure.scene(SIZE.0, SIZE.1);
-        write(&folder.join(format!("{}.svg", figure.name)), scene.svg_file(&alt(figure)).as_bytes())?;
-        write(&folder.join(format!("{}.png", figure.name)), &scene.png())?;
+        replace_file(folder.join(format!("{}.svg", figure.name)), scene.svg_file(&alt(figure)).as_bytes())?;
+        replace_file(folder.join(format!("{}.png", figure.name)), &scene.png())?;
     }
     if figures.len() > 1 {
         let scene = sheet(experiment.question(), figures, 2, SIZE.0, SIZE.1);
-        write(&folder.join("all.svg"), scene.svg_file(experiment.question()).as_bytes())?;
-        write(&folder.join("all.png"), &scene.png())?;
+        replace_file(folder.join("all.svg"), scene.svg_file(experiment.question()).as_bytes())?;
+        replace_file(folder.join("all.png"), &scene.png())?;
     }
     let data = serde_json::to_string(figures).unwrap_or_default() + "\n";
-    write(&directory.join("figures.json"), data.as_bytes())?;
+    replace_file(directory.join("figures.json"), data.as_bytes())?;
     let text = format!("# {}\n\n{}\n\n{}\n", experiment.name(), experiment.question(), summary.trim());
-    write(&directory.join("summary.md"), text.as_bytes())
+    replace_file(directory.join("summary.md"), text.as_bytes())
 }

@@ -3,17 +3,17 @@
 
 use std::path::Path;
 
-use monolayer::attention::Mask;
 use monolayer::context_map::View;
-use monolayer::dataset::{Labels, Tokens, Written};
-use monolayer::embedding::Embedding;
-use monolayer::paper_scale::weights::Scale;
-use monolayer::paper_scale::{Request, Way, certify};
-use monolayer::position::Positions;
-use monolayer::separation::separation;
-use monolayer::theorem_two::Guarantee;
-use monolayer::tight_scale::TightScale;
-use monolayer::token_vectors::TokenVectors;
+use monolayer::context_map::float_weights::FloatWeights;
+use monolayer::context_map::theorem_weights::weights::Scale;
+use monolayer::context_map::theorem_weights::{Request, Way, certify};
+use monolayer::data::embedding::Embedding;
+use monolayer::data::positions::Positions;
+use monolayer::data::separation::separation;
+use monolayer::data::token_vectors::TokenVectors;
+use monolayer::data::{Labels, Tokens, Written};
+use monolayer::paper::attention::Mask;
+use monolayer::paper::theorem_two::Guarantee;
 use monolayer::{Dataset, Error, Result};
 use rand::RngExt as _;
 use rand::seq::SliceRandom as _;
@@ -90,7 +90,7 @@ impl Experiment for Separation {
         let guarantee = Guarantee::new(tokens.len(), at.count("length"), d, &constants);
         let vectors = TokenVectors::new(&data, &Embedding::Sign(1), &Positions::None, 0, at.seed())?;
         let view = View::new(&data, &vectors, Mask::None);
-        let scale = TightScale {
+        let scale = FloatWeights {
             labels_only: false,
             kappa: None,
             w_o: None,

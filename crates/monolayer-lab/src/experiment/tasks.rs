@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use monolayer::Dataset;
-use monolayer::dataset::{Labels, Tokens, Vocabulary, Written};
+use monolayer::data::{Labels, Tokens, Vocabulary, Written};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use maud::{Markup, html};
-use monolayer::kernels::Real;
+use monolayer::arithmetic::kernels::Real;
 use monolayer::memorize::paper_parameters;
-use monolayer::{AnyModel, Dataset, Error, Model, Result, model_file, with_model};
+use monolayer::model;
+use monolayer::{AnyModel, Dataset, Error, Model, Result};
 use serde_json::Value;
 
 use super::{Data, Section, card, data_block, sample, tour};
@@ -16,7 +17,7 @@ use crate::plot::axis::number;
 pub fn section(directory: &Path, data: Option<&Data>) -> Result<Section> {
     let model = AnyModel::open(directory)?;
     let example = example::dataset()?;
-    let hash = with_model!(&model, m => m.source["dataset"].as_str().map(str::to_owned));
+    let hash = model.source()["dataset"].as_str().map(str::to_owned);
     let mut file = tempfile::NamedTempFile::new().map_err(|e| Error::io("a temporary file", e))?;
     std::io::Write::write_all(&mut file, example::TEXT.as_bytes()).map_err(|e| Error::io(file.path(), e))?;
     let source = file.path().to_string_lossy().into_owned();
@@ -24,7 +25,10 @@ pub fn section(directory: &Path, data: Option<&Data>) -> Result<Section> {
     let data = data.or((hash == Some(example.hash())).then_some(&embedded));
     let body = html! {
         (headline(directory, &model, data)?)
-        (with_model!(&model, m => visit(directory, m, data.map(|data| data.dataset)))?)
+        (match &model {
+            AnyModel::F32(model) => visit(directory, model, data.map(|data| data.dataset))?,
+            AnyModel::F64(model) => visit(directory, model, data.map(|data| data.dataset))?,
+        })
     };
     let name =
         directory.file_name().map_or_else(|| directory.display().to_string(), |n| n.to_string_lossy().into_owned());
@@ -33,8 +37,8 @@ pub fn section(directory: &Path, data: Option<&Data>) -> Result<Section> {
 
 /// The headline numbers.
 fn headline(directory: &Path, model: &AnyModel, data: Option<&Data>) -> Result<Markup> {
-    let config = with_model!(model, m => model_file::config(m));
-    let parameters: usize = with_model!(model, m => model_file::tensors(m).iter().map(|tensor| tensor.2.len()).sum());
+    let config = model.config();
+    let parameters = model.parameters();
     let hidden: usize = config.layers.iter().map(|layer| layer.hidden).sum();
     let heads = config.layers.iter().filter_map(|l| l.attention.as_ref());
     let shape = heads.map(|a| format!("{} head of size {}", a.heads, a.head_size)).collect::<Vec<_>>().join("; ");
@@ -57,9 +61,9 @@ fn headline(directory: &Path, model: &AnyModel, data: Option<&Data>) -> Result<M
 }
 
 /// What comes out on a dataset, with and without attention, and what the checker says.
-fn results(directory: &Path, model: &AnyModel, data: &Data, config: &model_file::Config) -> Result<Vec<Markup>> {
+fn results(directory: &Path, model: &AnyModel, data: &Data, config: &model::file::Config) -> Result<Vec<Markup>> {
     let right = |model: &AnyModel| -> Result<Option<usize>> {
-        Ok(model.predict(data.dataset, &|_| {})?.right(data.dataset, config.labels.as_deref()))
+        Ok(model.predict(data.dataset)?.right(data.dataset, config.labels.as_deref()))
     };
     let mut cards = Vec::new();
     if let (Some(with), Some(without)) = (right(model)?, right(&model.without_attention())?) {
@@ -74,7 +78,7 @@ fn results(directory: &Path, model: &AnyModel, data: &Data, config: &model_file:
         let note = match (&report.error, report.smallest_margin_ratio) {
             (Some((what, _)), _) => what.clone(),
             (None, ratio) => format!(
-                "{} tokens in {}, rounding included{}{}",
+                "{} tokens in {}, rounding included{}{}{}",
                 number(report.verified as f64),
                 report.precision,
                 ratio.map_or(String::new(), |r| format!("; margins at least {} times their error bound", number(r))),
@@ -82,7 +86,8 @@ fn results(directory: &Path, model: &AnyModel, data: &Data, config: &model_file:
                     format!("; {} contradict themselves", report.impossible)
                 } else {
                     String::new()
-                }
+                },
+                if report.other_data { "; not the data that its certificate is about" } else { "" }
             ),
         };
         cards.push(card("independent checker", report.verdict.name(), &note));

@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use monolayer::attention::{Kind, Mask};
-use monolayer::dataset::Tokens;
-use monolayer::kernels::{Real, dot};
+use monolayer::arithmetic::kernels::{Real, dot};
+use monolayer::data::Tokens;
+use monolayer::paper::attention::{Kind, Mask};
 use monolayer::{Dataset, Matrix, Model};
 
 /// At most so many sentences are shown.

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::Write as _;
 use std::path::Path;
 
-use monolayer::kernels::Real;
-use monolayer::{Dataset, Error, Model, Result, model_file};
-use monolayer_check::decide::Decision;
-use monolayer_check::labels::Pass;
+use monolayer::arithmetic::kernels::Real;
+use monolayer::model;
+use monolayer::{Dataset, Error, Model, Result};
+use monolayer_check::{TokenVerdict, Verdict};
 use serde_json::{Value, json};
 
 use super::pack::pack;
@@ -39,7 +39,7 @@ pub fn tour<R: Real>(directory: &Path, model: &Model<R>, data: &Dataset) -> Resu
     let contexts = book.contexts(&reading, &chosen, model.positions.is_some());
     let certainty = certainty(directory, model, data, &chosen)?;
     let (numbers, rows, scope) = numbers(model, &reading, &book);
-    let config = model_file::config(model);
+    let config = model::file::config(model);
     let value = json!({
         "labels": config.labels,
         "d": config.d,
@@ -146,28 +146,12 @@ fn certainty<R: Real>(
     }
     let name = file.path().to_string_lossy().into_owned();
     let fault = |e: monolayer_check::error::Error| Error::model(directory, e.what, e.help);
-    let (checked, _) = monolayer_check::model::open(directory).map_err(fault)?;
-    let dataset = monolayer_check::dataset::open(&name, None).map_err(fault)?;
     let precision =
         if R::NAME == f32::NAME { monolayer_check::Precision::F32 } else { monolayer_check::Precision::F64 };
-    let pass = Pass {
-        model: &checked,
-        dataset: &dataset,
-        precision,
-        exp_ulp: monolayer_check::verify::EXP_ULP,
-        tolerance: None,
-        skip: &vec![false; dataset.tokens()],
-        first: false,
-        bits: 8192,
-        // Every token is looked at carefully.
-        comfortable: f64::INFINITY,
-    };
-    let ratio = |decision: &Option<Decision>| match decision {
-        Some(Decision::Right(ratio)) if ratio.is_finite() => Some(*ratio),
-        Some(Decision::Open(margin, error)) if error.is_finite() => Some(margin / error),
-        _ => None,
-    };
-    let ratios: Vec<Option<f64>> = pass.run().map_err(fault)?.decisions.iter().map(ratio).collect();
+    let judged = monolayer_check::judge_tokens(directory, &name, precision).map_err(fault)?;
+    let wrong = Some(Verdict::Refuted);
+    let ratio = |token: &TokenVerdict| token.ratio().filter(|ratio| ratio.is_finite() && token.verdict != wrong);
+    let ratios: Vec<Option<f64>> = judged.iter().map(ratio).collect();
     let mut rest = &ratios[..];
     Ok(chosen
         .iter()
@@ -190,7 +174,7 @@ fn numbers<R: Real>(model: &Model<R>, reading: &Reading, book: &Book) -> (Value,
     let words = model.words.as_ref().expect("a tour has words");
     let whole = |keep: Option<&[u32]>| -> Value {
         let mut out = serde_json::Map::new();
-        for (name, mut shape, data) in model_file::tensors(model) {
+        for (name, mut shape, data) in model::file::tensors(model) {
             let mut data: Vec<f64> = data.iter().map(|x| x.to_f64()).collect();
             if let (true, Some(keep)) = (name == "embedding.weight", keep) {
                 let d = shape[1];

@@ -4,9 +4,9 @@
 //! and the last, so g is anywhere between the lowest and the highest level. Sums are rounded outward, and the bounds that come
 //! of them up to four digits: what is told is what is claimed.
 
-use super::readout::Readout;
+use super::readout::CellReadout;
+use crate::approximate::cells::{Grid, Levels};
 use crate::arithmetic::Interval;
-use crate::cells::{Grid, Levels};
 
 /// A bound on d_p(f, g), and its parts.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,7 +52,7 @@ fn four_digits(x: f64) -> f64 {
 
 impl Bound {
     /// The bound for levels as rounded by the read-out and ramps of the given width.
-    pub fn new(levels: &Levels, readout: &Readout, grid: &Grid, ramp: f64) -> Self {
+    pub fn new(levels: &Levels, readout: &CellReadout, grid: &Grid, ramp: f64) -> Self {
         let point = Interval::point;
         let (d, n) = (grid.edges.len(), levels.cells.length);
         let p = point(levels.p);

@@ -10,11 +10,11 @@ use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
 use super::distinct_sums::distinct_sums;
-use crate::cells::{Cell, Cells, Grid};
+use crate::approximate::cells::{Cell, Cells, Grid};
 
 /// Whole numbers for the parts of every coordinate.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Codes {
+pub struct CellCodes {
     /// For each coordinate and each place (one, for equivariant functions), the codes of the parts.
     pub parts: Vec<Vec<Vec<u64>>>,
     /// The largest code of a cell: R.
@@ -28,12 +28,12 @@ pub struct Codes {
 }
 
 /// Codes where the sum tells all: ids are whole numbers, and different.
-pub fn exact_codes(grid: &Grid, cells: &Cells) -> Option<Codes> {
+pub fn exact_codes(grid: &Grid, cells: &Cells) -> Option<CellCodes> {
     if cells.symmetric { equivariant(grid, cells) } else { by_place(grid, cells) }
 }
 
 /// One coordinate, or one other token: the codes of tokens are any set with distinct sums of n - 1.
-fn equivariant(grid: &Grid, cells: &Cells) -> Option<Codes> {
+fn equivariant(grid: &Grid, cells: &Cells) -> Option<CellCodes> {
     let (d, others) = (grid.edges.len(), cells.length - 1);
     if d > 1 && others > 1 && cells.token_cells > 1 {
         return None;
@@ -46,7 +46,7 @@ fn equivariant(grid: &Grid, cells: &Cells) -> Option<Codes> {
     let largest = parts.iter().map(|places| places[0].last().copied().unwrap_or(0)).sum::<u64>();
     // The sum of the others must not reach the next multiple of U + 1.
     let own = (others as u64 * largest + 1).max(16 * cells.length as u64).checked_next_power_of_two()?;
-    Some(Codes { parts, largest, own, contrast: 0.0, gap: 1.0 })
+    Some(CellCodes { parts, largest, own, contrast: 0.0, gap: 1.0 })
 }
 
 /// The number of a cell, as a sum over coordinates; coordinate 0 counts most.
@@ -62,7 +62,7 @@ fn mixed_radix(grid: &Grid) -> Vec<Vec<u64>> {
 
 /// With positions: cell a at place k has the code `a r^k + k r^n`, r = 2 m. The sum of all is the sequence as a number to
 /// the base r; the own code, once more, doubles a digit that has room for it, and tells the place.
-fn by_place(grid: &Grid, cells: &Cells) -> Option<Codes> {
+fn by_place(grid: &Grid, cells: &Cells) -> Option<CellCodes> {
     let (m, n) = (cells.token_cells, cells.length as u64);
     let base = 2 * m;
     let whole = base.checked_pow(cells.length as u32).filter(|whole| whole.checked_mul(4 * n).is_some())?;
@@ -75,7 +75,7 @@ fn by_place(grid: &Grid, cells: &Cells) -> Option<Codes> {
         parts.push((0..n).map(of_place).collect());
     }
     let largest = parts.iter().map(|places| places[places.len() - 1].last().copied().unwrap_or(0)).sum();
-    Some(Codes { parts, largest, own: 1, contrast: 0.0, gap: 1.0 })
+    Some(CellCodes { parts, largest, own: 1, contrast: 0.0, gap: 1.0 })
 }
 
 /// Codes where sums are not enough (several coordinates and several other tokens: sums do not see which part of one
@@ -84,7 +84,13 @@ fn by_place(grid: &Grid, cells: &Cells) -> Option<Codes> {
 /// The first candidate are plain numbers, with a contrast so small that to first order the id is still the sum S, and the
 /// variance, which softmax adds to second order, orders the contexts of one sum: two other tokens are known by their sum and
 /// the sum of their squares. The others are at random.
-pub fn searched_codes(grid: &Grid, cells: &Cells, seed: u64, candidates: usize, tell: &dyn Fn(usize)) -> Codes {
+pub fn searched_codes(
+    grid: &Grid,
+    cells: &Cells,
+    seed: u64,
+    candidates: usize,
+    on_progress: &dyn Fn(usize),
+) -> CellCodes {
     /// Codes are this much finer than the parts they count.
     const FINE: f64 = 4096.0;
     let (m, n) = (cells.token_cells as f64, cells.length as f64);
@@ -104,12 +110,12 @@ pub fn searched_codes(grid: &Grid, cells: &Cells, seed: u64, candidates: usize, 
         } else {
             (even * (4.0 / even).powf(rng.random_range(0.0..1.0)), rng.random_range(0..=separate))
         };
-        let mut codes = Codes { parts, largest, own: 1 << own, contrast, gap: 0.0 };
+        let mut codes = CellCodes { parts, largest, own: 1 << own, contrast, gap: 0.0 };
         codes.gap = codes.smallest_gap(cells);
         codes
     };
-    let relative = |codes: &Codes| codes.gap / (codes.own * codes.largest) as f64;
-    let mut best: Option<Codes> = None;
+    let relative = |codes: &CellCodes| codes.gap / (codes.own * codes.largest) as f64;
+    let mut best: Option<CellCodes> = None;
     // In order, so that the number of threads does not matter.
     for start in (0..candidates.max(1)).step_by(8) {
         let round = (start..(start + 8).min(candidates.max(1))).collect::<Vec<_>>();
@@ -118,12 +124,12 @@ pub fn searched_codes(grid: &Grid, cells: &Cells, seed: u64, candidates: usize, 
                 best = Some(codes);
             }
         }
-        tell(round.len());
+        on_progress(round.len());
     }
     best.expect("at least one candidate")
 }
 
-impl Codes {
+impl CellCodes {
     /// The code of a token's cell, at a place where that matters.
     pub fn of(&self, cell: u32, place: usize) -> u64 {
         let mut rest = cell as usize;

@@ -2,14 +2,14 @@
 
 use rayon::prelude::*;
 
-use super::codes::Codes;
+use super::codes::CellCodes;
 use super::layout::Layout;
+use crate::approximate::cells::{Cell, Cells};
 use crate::arithmetic::Interval;
-use crate::cells::{Cell, Cells};
 
 /// Ids in increasing order, in quanta after [`Layout::first`].
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ids {
+pub struct CellIds {
     /// The cells in the order of their ids.
     pub order: Vec<u32>,
     /// The ids.
@@ -20,9 +20,9 @@ pub struct Ids {
     pub gap: f64,
 }
 
-impl Ids {
+impl CellIds {
     /// The ids of all cells.
-    pub fn new(cells: &Cells, codes: &Codes, layout: &Layout) -> Self {
+    pub fn new(cells: &Cells, codes: &CellCodes, layout: &Layout) -> Self {
         let count = cells.count().expect("cells that fit in memory") as u32;
         let id = |i: u32| {
             let cell = cells.cell(u64::from(i));
@@ -45,7 +45,7 @@ impl Ids {
 }
 
 /// What attention gives a cell: `z_x + (n / U) sum_i w_i z_i` less the offset, with the weights of softmax.
-fn enclosed_id(cell: &Cell, codes: &Codes, layout: &Layout) -> Interval {
+fn enclosed_id(cell: &Cell, codes: &CellCodes, layout: &Layout) -> Interval {
     let (codes, own) = codes.of_cell(cell);
     let scale = layout.unit * layout.own;
     // Whole numbers below 2^53.

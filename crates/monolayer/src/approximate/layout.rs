@@ -4,11 +4,11 @@
 //! token of code A at `C + F U A`, F quanta to a unit, C so large that ids lie between 2^52 and 2^53 quanta. There a float is
 //! a whole number of quanta, whatever was rounded before, and the sums of the read-out can be exact in any order.
 
-use super::codes::Codes;
+use super::codes::CellCodes;
 use super::quantizer::Quantizer;
 use crate::arithmetic::Interval;
-use crate::memorize::bound::{DOUBLE, Up};
-use crate::memorize::id::EXP_ULP;
+use crate::arithmetic::float_model::{DOUBLE, Up};
+use crate::memorize::context_id::EXP_ULP;
 
 /// Ids lie from here on, in quanta.
 pub const FIRST: f64 = (1_u64 << 52) as f64;
@@ -43,7 +43,7 @@ pub struct Layout {
 
 impl Layout {
     /// The layout with `unit` quanta to a unit; `None` if ids do not fit.
-    pub fn new(codes: &Codes, length: usize, unit: f64) -> Option<Self> {
+    pub fn new(codes: &CellCodes, length: usize, unit: f64) -> Option<Self> {
         let (n, own, largest) = (length as f64, codes.own as f64, codes.largest as f64);
         // Ids start at C + n C / U; both terms are whole numbers of quanta.
         let step = own.max(65_536.0);

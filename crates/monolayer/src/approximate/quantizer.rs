@@ -5,12 +5,12 @@
 //! of the cube that lifts coordinate 1 beyond all codes; the skip is taken out by `relu(x) - relu(-x)`. Attention then
 //! carries the lift of one token to all ids of its sequence.
 
-use super::codes::Codes;
+use super::codes::CellCodes;
 use super::layout::{Layout, SMALLEST_QUANTUM};
-use crate::cells::Grid;
-use crate::feed_forward::FeedForward;
-use crate::matrix::Matrix;
-use crate::memorize::bound::{DOUBLE, Up};
+use crate::approximate::cells::Grid;
+use crate::arithmetic::float_model::{DOUBLE, Up};
+use crate::arithmetic::matrix::Matrix;
+use crate::paper::feed_forward::FeedForward;
 
 /// The quantizer, measured in quanta of [`Layout`].
 #[derive(Debug, Clone, PartialEq)]
@@ -18,7 +18,7 @@ pub struct Quantizer {
     /// The width of a ramp.
     pub ramp: f64,
     /// For each coordinate, its ramps from left to right.
-    steps: Vec<Vec<Step>>,
+    steps: Vec<Vec<Ramp>>,
     /// For each coordinate, where the cube ends.
     end: Vec<f64>,
     /// The output between the ramps that face left and those that face right.
@@ -29,7 +29,7 @@ pub struct Quantizer {
 
 /// A ramp: the output rises by `rise` between `from` and `from + ramp`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Step {
+struct Ramp {
     from: f64,
     rise: f64,
     /// Whether its hinges are silent to the left of it.
@@ -38,7 +38,7 @@ struct Step {
 
 impl Quantizer {
     /// The quantizer for a grid with edges on multiples of half a ramp.
-    pub fn new(grid: &Grid, codes: &Codes, layout: &Layout, ramp: f64) -> Self {
+    pub fn new(grid: &Grid, codes: &CellCodes, layout: &Layout, ramp: f64) -> Self {
         let scale = layout.unit * layout.own;
         let mut base = layout.offset;
         let mut steps = Vec::new();
@@ -56,7 +56,7 @@ impl Quantizer {
             let code: Vec<f64> = places.iter().flatten().map(|&c| c as f64).collect();
             let middle = at.len() / 2;
             base += scale * code[middle];
-            let step = |(i, &from): (usize, &f64)| Step {
+            let step = |(i, &from): (usize, &f64)| Ramp {
                 from,
                 rise: scale * (code[i + 1] - code[i]),
                 faces_right: i >= middle,
@@ -125,8 +125,8 @@ impl Quantizer {
             let active = |right: bool| {
                 let facing = steps.iter().filter(move |step| step.faces_right == right);
                 let at = if right { end } else { 0.0 };
-                let distance = move |step: &Step| Up::new((at - step.from).abs().next_up());
-                let reach = |step: &Step| (Up::size(2.0 * step.rise) * distance(step)).over(self.ramp);
+                let distance = move |step: &Ramp| Up::new((at - step.from).abs().next_up());
+                let reach = |step: &Ramp| (Up::size(2.0 * step.rise) * distance(step)).over(self.ramp);
                 (2 * facing.clone().count(), facing.map(reach).sum::<Up>())
             };
             let (left, right) = (active(false), active(true));
@@ -137,7 +137,7 @@ impl Quantizer {
     }
 }
 
-impl Step {
+impl Ramp {
     /// Which way its hinges face, where the near one stands, and the far one.
     fn hinges(&self, ramp: f64) -> (f64, f64, f64) {
         if self.faces_right { (1.0, self.from, self.from + ramp) } else { (-1.0, self.from + ramp, self.from) }

@@ -7,11 +7,11 @@
 
 use rayon::prelude::*;
 
-use super::ids::Ids;
+use super::ids::CellIds;
 use super::layout::{FIRST, Layout, RAMP, ROOM, SMALLEST_QUANTUM};
-use crate::feed_forward::FeedForward;
-use crate::matrix::Matrix;
-use crate::memorize::bound::{DOUBLE, Up};
+use crate::arithmetic::float_model::{DOUBLE, Up};
+use crate::arithmetic::matrix::Matrix;
+use crate::paper::feed_forward::FeedForward;
 
 /// What the terms of an output may add up to, in quanta, beside an id.
 const EXACT: f64 = FIRST - 2.0 * ROOM;
@@ -20,7 +20,7 @@ const ROUNDED_BITS: i32 = 24;
 
 /// The read-out.
 #[derive(Debug, Clone)]
-pub struct Readout {
+pub struct CellReadout {
     /// Output coordinates.
     d: usize,
     /// Where ramps start, in quanta, increasing.
@@ -46,9 +46,9 @@ pub struct TooClose {
     pub error: f64,
 }
 
-impl Readout {
+impl CellReadout {
     /// The read-out of the given levels; computed ids are within `error` quanta of the true ones.
-    pub fn new(ids: &Ids, layout: &Layout, error: f64, levels: &[f64], d: usize) -> Result<Self, TooClose> {
+    pub fn new(ids: &CellIds, layout: &Layout, error: f64, levels: &[f64], d: usize) -> Result<Self, TooClose> {
         let width = (RAMP * ids.gap).log2().floor().exp2();
         // A ramp starts at a whole number.
         if !(width >= 1.0 && 2.0 * error + width + 2.0 <= ids.gap) {
@@ -115,7 +115,7 @@ impl Readout {
 
 /// All ids with the ramps that may stand after them.
 struct All<'a> {
-    ids: &'a Ids,
+    ids: &'a CellIds,
     starts: &'a [f64],
     width: f64,
     /// No computed id is lower.
@@ -141,7 +141,7 @@ impl All<'_> {
     }
 
     /// The read-out whose sums are exact, with levels as fine as that allows.
-    fn exact(&self, levels: &[f64]) -> Option<Readout> {
+    fn exact(&self, levels: &[f64]) -> Option<CellReadout> {
         let largest = levels.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
         let size = self.size(levels).max(f64::MIN_POSITIVE);
         let finest = -(SMALLEST_QUANTUM * self.width).log2() as i32;
@@ -154,7 +154,7 @@ impl All<'_> {
     }
 
     /// The read-out with fine levels, whose sums are rounded.
-    fn rounded(&self, levels: &[f64]) -> Readout {
+    fn rounded(&self, levels: &[f64]) -> CellReadout {
         let largest = levels.iter().fold(f64::MIN_POSITIVE, |m: f64, x| m.max(x.abs()));
         let finest = -(SMALLEST_QUANTUM * self.width).log2() as i32;
         let bits = (ROUNDED_BITS - largest.log2().ceil() as i32).min(finest);
@@ -165,10 +165,10 @@ impl All<'_> {
         let size = Up::new(self.size(&steps)).over(DOUBLE.gamma(self.starts.len() + 8).from_one());
         let size = Up::new(2.0 * step) * size + Up::new(4.0 * FIRST) * Up::new(readout.quantum());
         let rounding = (DOUBLE.gamma(readout.units() + 4) * size).get();
-        Readout { rounding, ..readout }
+        CellReadout { rounding, ..readout }
     }
 
-    fn build(&self, steps: &[f64], bits: i32, rounding: f64) -> Readout {
+    fn build(&self, steps: &[f64], bits: i32, rounding: f64) -> CellReadout {
         let level = |j: usize, i: usize| self.ids.order.get(j).map_or(0.0, |&cell| steps[cell as usize * self.d + i]);
         let (mut from, mut falls) = (Vec::new(), Vec::new());
         for (j, &start) in self.starts.iter().enumerate() {
@@ -180,6 +180,6 @@ impl All<'_> {
         }
         let step = (-f64::from(bits)).exp2();
         let levels = steps.iter().map(|x| x * step).collect();
-        Readout { d: self.d, from, falls, width: self.width, bits, levels, rounding }
+        CellReadout { d: self.d, from, falls, width: self.width, bits, levels, rounding }
     }
 }

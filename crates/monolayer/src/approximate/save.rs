@@ -5,9 +5,10 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::Approximation;
-use crate::certificate::{self, Claim};
 use crate::error::Result;
-use crate::{forward, model_file};
+use crate::model;
+use crate::model::certificate::{self, Claim};
+use crate::model::forward;
 
 /// Sorted ids are given as hints up to so many.
 const MOST_HINTS: usize = 20_000;
@@ -29,11 +30,11 @@ impl Approximation {
         (transformer.pre_feed_forward.as_ref().map_or(0, |block| block.b1.len()), read_out)
     }
 
-    /// What is claimed: the distance from the function that `function` describes, and the ranks.
-    pub fn claims(&self, p: f64, function: &str) -> Vec<Claim> {
+    /// What is claimed: the distance from the function, and the ranks.
+    pub fn claims(&self) -> Vec<Claim> {
         let (arithmetic, bound) = if self.floats { ("f64", self.bound.inside) } else { ("real", self.bound.real) };
-        let mut claims =
-            vec![Claim::Distance { arithmetic: arithmetic.to_owned(), p, bound, function: function.to_owned() }];
+        let (arithmetic, function) = (arithmetic.to_owned(), self.function.clone());
+        let mut claims = vec![Claim::Distance { arithmetic, p: self.p, bound, function }];
         let rank = |name| Claim::Rank { tensor: format!("layers.0.attention.{name}"), rank: 1 };
         claims.extend(["w_q", "w_k", "w_v", "w_o"].map(rank));
         claims
@@ -57,12 +58,15 @@ impl Approximation {
         hints
     }
 
-    /// Writes the model with its certificate, whole or not at all; `more` may add files.
-    pub fn save(&self, dir: &Path, p: f64, function: &str, more: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
-        let mut model = self.model.clone();
-        model.source["function"] = function.into();
-        model_file::write(&model, dir, |dir| {
-            certificate::write_for_function(dir, &self.claims(p, function), self.vouched.clone(), self.hints())?;
+    /// Writes the model directory with its certificate, whole or not at all.
+    pub fn save(&self, dir: impl AsRef<Path>) -> Result<()> {
+        self.save_with(dir, |_| Ok(()))
+    }
+
+    /// The same; `more` may add files to the directory.
+    pub fn save_with(&self, dir: impl AsRef<Path>, more: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+        model::file::write(&self.model, dir.as_ref(), |dir| {
+            certificate::write_for_function(dir, &self.claims(), self.vouched.clone(), self.hints())?;
             more(dir)
         })
     }

@@ -17,16 +17,16 @@
 use dashu_int::{IBig, UBig};
 use dashu_ratio::RBig;
 
-use super::outputs::Outputs;
+use super::vectors::outputs::Outputs;
 use super::vectors::{ExactMemo, Prepared, VectorOptions, assemble, prepare, source};
+use crate::arithmetic::matrix::Matrix;
 use crate::context_map::View;
-use crate::dataset::Dataset;
+use crate::data::Dataset;
 use crate::error::{Error, Result};
-use crate::exact::{map_attention, rational};
-use crate::feed_forward::FeedForward;
-use crate::matrix::Matrix;
 use crate::model::Head;
-use crate::transformer::Layer;
+use crate::model::exact::{map_attention, rational};
+use crate::paper::feed_forward::FeedForward;
+use crate::paper::transformer::Layer;
 
 /// The registers, as coordinates of tokens.
 #[derive(Debug, Clone, Copy)]
@@ -66,23 +66,23 @@ pub struct DeepMemo {
 
 /// Memorizes a dataset of M ids with about `sqrt(M)` numbers, times the bits of a label and of a distance, in layers of at most
 /// five units after the first.
-pub fn memorize_deep(data: &Dataset, options: &VectorOptions, tell: &dyn Fn(usize, f64)) -> Result<DeepMemo> {
-    let Prepared { labels, outputs, vectors, map } = prepare(data, options, false, tell)?;
+pub fn memorize_deep(data: &Dataset, options: &VectorOptions, on_progress: &dyn Fn(usize, f64)) -> Result<DeepMemo> {
+    let Prepared { labels, outputs, vectors, map } = prepare(data, options, false, on_progress)?;
     let d = vectors.d();
     if d < 4 {
         return Err(Error::request(
             format!("vectors of dimension {d} hold fewer than the four registers of the deep method"),
-            "use --method plateau, or vectors of dimension 4 or more",
+            "use `method` plateau, or vectors of dimension 4 or more",
         ));
     }
     let agreement = View::new(data, &vectors, options.mask).contexts.agree(&labels);
     let count = outputs.points(d).rows;
     let others: Vec<usize> = (0..d).filter(|&i| i != map.coordinate).collect();
     let registers = Registers { z: map.coordinate, v: others[0], matched: others[1], label: others[2] };
-    let ids = Ids::new(&map.rows, map.coordinate, &agreement.label);
+    let ids = PackedIds::new(&map.rows, map.coordinate, &agreement.label);
     let packing = ids.packing(count.next_power_of_two().trailing_zeros() as usize);
 
-    let program = Program { d, registers, packing };
+    let program = RegisterProgram { d, registers, packing };
     let mut blocks = vec![ids.first_block(&program, &map.rows)];
     blocks.extend(program.layers());
     let head = match &outputs {
@@ -111,14 +111,14 @@ pub fn nonzero(block: &FeedForward<RBig>) -> usize {
 }
 
 /// The sorted ids with their labels, and `floor(scale id)` for a power of two that makes all gaps 2 at least.
-struct Ids {
+struct PackedIds {
     id: Vec<f64>,
     label: Vec<u32>,
     floor: Vec<IBig>,
     scale: RBig,
 }
 
-impl Ids {
+impl PackedIds {
     fn new(rows: &Matrix<f64>, coordinate: usize, label: &[u32]) -> Self {
         let mut sorted: Vec<(f64, u32)> =
             rows.iter_rows().map(|row| row[coordinate]).zip(label.iter().copied()).collect();
@@ -181,7 +181,7 @@ impl Ids {
     }
 
     /// The first feed-forward block: `z = x - u_1` and V for the block of ids that x is in, the other registers 0.
-    fn first_block(&self, program: &Program, rows: &Matrix<f64>) -> FeedForward<RBig> {
+    fn first_block(&self, program: &RegisterProgram, rows: &Matrix<f64>) -> FeedForward<RBig> {
         let Registers { z, v, matched, label } = program.registers;
         let starts = self.starts(&self.distance_bits(), program.packing.block, program.packing.distance_bits);
         let number = |b: usize| {
@@ -189,7 +189,7 @@ impl Ids {
             RBig::from(self.pack(starts[b]..end, &program.packing))
         };
         let first = |b: usize| RBig::from(self.floor[starts[b]].clone());
-        let bound = Program::bound(rows);
+        let bound = RegisterProgram::bound(rows);
         let mut units = Units::new(program.d);
         for register in [v, matched, label] {
             units.clear(register, &bound);
@@ -232,13 +232,13 @@ impl Ids {
 }
 
 /// The layers after the first.
-struct Program {
+struct RegisterProgram {
     d: usize,
     registers: Registers,
     packing: Packing,
 }
 
-impl Program {
+impl RegisterProgram {
     /// The layers that read V, the same for all blocks of ids.
     fn layers(&self) -> Vec<FeedForward<RBig>> {
         let Packing { block, distance_bits, label_bits, .. } = self.packing;

@@ -7,20 +7,20 @@ use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution as _, StandardNormal};
 
-use super::outputs::labels_and_outputs;
-use super::vector_map::first_tokens;
+use super::vectors::map::first_tokens;
+use super::vectors::outputs::labels_and_outputs;
+use crate::arithmetic::matrix::Matrix;
 use crate::arithmetic::{Ball, Interval, Magnitude, Number as _};
-use crate::attention::{Attention, Mask, dot};
 use crate::context_map::View;
-use crate::dataset::Dataset;
-use crate::embedding::Embedding;
+use crate::data::Dataset;
+use crate::data::embedding::Embedding;
+use crate::data::positions::Positions;
+use crate::data::separation::separation;
+use crate::data::token_vectors::TokenVectors;
 use crate::error::{Error, Result};
-use crate::exact::map_attention;
-use crate::feed_forward::FeedForward;
-use crate::matrix::Matrix;
-use crate::position::Positions;
-use crate::separation::separation;
-use crate::token_vectors::TokenVectors;
+use crate::model::exact::map_attention;
+use crate::paper::attention::{Attention, Mask, dot};
+use crate::paper::feed_forward::FeedForward;
 
 /// Bits to begin with; doubled until everything is told apart.
 const BITS: usize = 256;
@@ -60,7 +60,7 @@ pub fn memorize_paper(data: &Dataset, embedding: &Embedding, seed: u64, most_bit
     check(data, &view)?;
     let agreement = view.contexts.agree(&labels);
     if let Some(&t) = agreement.impossible.first() {
-        return Err(Error::data(data.place(t), "its context has another label elsewhere", "use another --method"));
+        return Err(Error::data(data.place(t), "its context has another label elsewhere", "use another `method`"));
     }
     let constants = Constants::new(&vectors.words, data.longest());
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -104,7 +104,7 @@ pub fn memorize_paper(data: &Dataset, embedding: &Embedding, seed: u64, most_bit
     let promised = -constants.log2_delta().lo();
     Err(Error::request(
         format!("{most_bits} bits do not tell the ids apart; Theorem 2 promises a gap of 2^-{promised:.0} only"),
-        "the paper's constants are for toys of a few different tokens; use another --method",
+        "the paper's constants are for toys of a few different tokens; use another `method`",
     ))
 }
 
@@ -116,11 +116,11 @@ fn check(data: &Dataset, view: &View) -> Result<()> {
                 return Err(Error::data(
                     data.place(t),
                     "a zero vector",
-                    "Theorem 2 needs r_min > 0; use another --method",
+                    "Theorem 2 needs r_min > 0; use another `method`",
                 ));
             }
             if view.ids[range.start..t].contains(&view.ids[t]) {
-                let help = "Theorem 2 is about sequences without duplicates; use another --method";
+                let help = "Theorem 2 is about sequences without duplicates; use another `method`";
                 return Err(Error::data(data.place(t), "the token stands in its sequence twice", help));
             }
         }
@@ -203,7 +203,7 @@ impl Constants {
         }
         Err(Error::request(
             format!("no direction of {DIRECTIONS} keeps the tokens apart as Lemma 2 says"),
-            "some are too close together for floats; use another --method",
+            "some are too close together for floats; use another `method`",
         ))
     }
 
@@ -228,7 +228,7 @@ fn enclose(view: &View, attention: &Attention<f64>, tokens: &[usize], bits: usiz
     tokens.iter().map(row).collect()
 }
 
-/// The block through all targets (see [`super::interpolate`]) and the logarithm of the smallest gap; none where ids overlap.
+/// The block through all targets (see [`super::vectors::interpolate`]) and the logarithm of the smallest gap; none where ids overlap.
 fn interpolate<'a>(
     rows: &[Vec<Ball>],
     a: &[f64],

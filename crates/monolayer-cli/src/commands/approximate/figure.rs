@@ -1,8 +1,8 @@
 //! The picture of a run: f, g and their difference, the staircase of the quantizer, the ids along the line.
 
 use monolayer::approximate::Approximation;
-use monolayer::expression::Program;
-use monolayer::function::Function as _;
+use monolayer::approximate::expression::Program;
+use monolayer::approximate::function::Function as _;
 
 /// Points along a side of a heat map (of models with very many units), and along a curve.
 const PIXELS: usize = 72;

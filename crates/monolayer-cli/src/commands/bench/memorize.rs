@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Result;
+use monolayer::Dataset;
+use monolayer::data::zipf_corpus;
 use monolayer::memorize::{Compiled, Memorizer};
-use monolayer::{Dataset, bench};
 use serde_json::json;
 
 use super::{Outcome, peer};
@@ -55,7 +56,7 @@ pub fn run(args: &Args) -> Result<Outcome> {
     let mut runs = Vec::new();
     let mut before: Option<f64> = None;
     for tokens in [tokens / 100, tokens / 10, tokens] {
-        let data = bench::zipf_corpus(tokens, 1);
+        let data = zipf_corpus(tokens, 1);
         let (seconds, compiled) = memorize_seconds(&data)?;
         let (hidden, possible) = (compiled.units.iter().sum::<usize>(), tokens - compiled.impossible.len());
         let growth = before.map(|before| seconds / before);

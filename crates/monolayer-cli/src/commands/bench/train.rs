@@ -1,11 +1,13 @@
 //! `monolayer bench train`: the trainer against the arithmetic it cannot do without, and against PyTorch.
 
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use monolayer::dataset::Labels;
-use monolayer::{Dataset, Error, bench};
+use monolayer::data::Labels;
+use monolayer::data::zipf_corpus;
+use monolayer::{Dataset, Error};
+use monolayer_lab::bench;
 use monolayer_train::engine::CHUNK;
 use monolayer_train::run::{Job, train};
 use monolayer_train::source::Source;
@@ -44,7 +46,7 @@ pub fn run(args: &Args) -> Result<Outcome> {
     let scratch = tempfile::tempdir()?;
     let data = match &args.data {
         Some(source) => Dataset::open(source)?,
-        None => bench::zipf_corpus(200_000, 1),
+        None => zipf_corpus(200_000, 1),
     };
     let Labels::Classes { names, .. } = &data.labels else {
         return Err(Error::request(format!("{}: no classes as labels", data.name), "give a CoNLL file").into());
@@ -57,63 +59,15 @@ pub fn run(args: &Args) -> Result<Outcome> {
         path.display().to_string()
     };
     let peak = [512, 1024, 2048].map(bench::square_product).into_iter().fold(0.0, f64::max);
+    let measured = args
+        .layers
+        .iter()
+        .map(|&layers| Measured::new(args, &data, names.len(), &file, layers, scratch.path()))
+        .collect::<Result<Vec<_>>>()?;
     let mut rows = vec![heading(args.python.is_some())];
-    let mut runs = Vec::new();
-    let mut zeros = String::new();
-    for &layers in &args.layers {
-        let options = Options { layers, epochs: args.epochs, eval_every: 0, ..Options::default() };
-        let out = scratch.path().join(format!("model-{layers}"));
-        let job = Job { source: Source::Data(&data), dev: None, options: &options, out: &out, fixed: &[] };
-        let report = train(&job, false, &mut |_| ControlFlow::Continue(()))?;
-        let rate = report.progress.tokens_per_second.unwrap_or(0.0);
-        let seconds = data.tokens() as f64 / rate;
-        let architecture = options.architecture(Some(1), None, Some(names.len()), data.longest())?;
-        let products = data.tokens() as f64 * bound::seconds_per_token(&architecture, CHUNK);
-        let at_peak = data.tokens() as f64 * bound::operations(&architecture) / (peak * 1e9);
-        let firing = report.progress.history.last().map_or(0.0, |last| last.firing);
-        let [whole, skipping] = bound::skipping_zeros(&architecture, CHUNK, firing);
-        zeros += &format!(
-            "{layers} layers: {:.0} % of the hidden units are above zero; the gradient of a feed-forward block takes {:.2} us for a token \
-             with whole products, {:.2} us without the zeros\n",
-            100.0 * firing,
-            1e6 * whole,
-            1e6 * skipping,
-        );
-        let peer =
-            args.python.as_ref().map(|python| peer::fastest(python, &file, layers, args.epochs, args.peer_steps));
-        let mut peer = peer.transpose()?;
-        // The peer's epochs may end early; its rate is that of whole ones.
-        peer.iter_mut().for_each(|peer| peer.seconds_per_epoch = data.tokens() as f64 / peer.tokens_per_second);
-        let ratio = peer.as_ref().map(|peer| rate / peer.tokens_per_second);
-        let mut row = vec![
-            layers.to_string(),
-            format!("{seconds:.3}"),
-            count(rate as usize),
-            format!("{products:.3}"),
-            format!("{:.2}", seconds / products),
-            format!("{at_peak:.3}"),
-        ];
-        if let (Some(peer), Some(ratio)) = (&peer, ratio) {
-            row.push(count(peer.tokens_per_second as usize));
-            row.push(format!("{}, {} threads", peer.mode, peer.threads));
-            row.push(format!("{ratio:.2}"));
-        }
-        rows.push(row);
-        runs.push(json!({
-            "layers": layers,
-            "seconds_per_epoch": seconds,
-            "tokens_per_second": rate,
-            "products_seconds": products,
-            "over_products": seconds / products,
-            "peak_seconds": at_peak,
-            "over_peak": seconds / at_peak,
-            "firing": firing,
-            "whole_gradient_seconds": whole,
-            "skipping_gradient_seconds": skipping,
-            "peer": peer,
-            "ratio": ratio,
-        }));
-    }
+    rows.extend(measured.iter().map(|m| m.row(peak)));
+    let runs: Vec<Value> = measured.iter().map(|m| m.json(peak)).collect();
+    let zeros: String = measured.iter().map(Measured::zeros).collect();
     let threads = rayon::current_num_threads();
     let json: Value =
         json!({ "threads": threads, "data": data.name, "tokens": data.tokens(), "peak_gflops": peak, "runs": runs });
@@ -125,6 +79,102 @@ pub fn run(args: &Args) -> Result<Outcome> {
         table(&rows, &[7]),
     );
     Ok(Outcome::done(json, text))
+}
+
+/// A model of some layers, trained.
+struct Measured {
+    layers: usize,
+    /// Seconds of an epoch, and its tokens per second.
+    seconds: f64,
+    rate: f64,
+    /// Seconds of its matrix products alone, and their operations.
+    products: f64,
+    operations: f64,
+    /// The share of hidden units above zero, and seconds of a block's gradient with and without the others.
+    firing: f64,
+    gradient: [f64; 2],
+    peer: Option<peer::Peer>,
+}
+
+impl Measured {
+    fn new(args: &Args, data: &Dataset, labels: usize, file: &str, layers: usize, scratch: &Path) -> Result<Self> {
+        let options = Options { layers, epochs: args.epochs, eval_every: 0, ..Options::default() };
+        let out = scratch.join(format!("model-{layers}"));
+        let job = Job { source: Source::Data(data), dev: None, options: &options, out: &out, fixed: &[] };
+        let report = train(&job, false, &mut |_| ControlFlow::Continue(()))?;
+        let architecture = options.architecture(Some(1), None, Some(labels), data.longest())?;
+        let (tokens, rate) = (data.tokens() as f64, report.progress.tokens_per_second.unwrap_or(0.0));
+        let firing = report.progress.history.last().map_or(0.0, |last| last.firing);
+        let peer = args.python.as_ref().map(|python| peer::fastest(python, file, layers, args.epochs, args.peer_steps));
+        let mut peer = peer.transpose()?;
+        // The peer's epochs may end early; its rate is that of whole ones.
+        peer.iter_mut().for_each(|peer| peer.seconds_per_epoch = tokens / peer.tokens_per_second);
+        Ok(Self {
+            layers,
+            seconds: tokens / rate,
+            rate,
+            products: tokens * bound::seconds_per_token(&architecture, CHUNK),
+            operations: tokens * bound::operations(&architecture),
+            firing,
+            gradient: bound::skipping_zeros(&architecture, CHUNK, firing),
+            peer,
+        })
+    }
+
+    /// Seconds of the operations at the machine's peak, in GFLOP/s.
+    fn at_peak(&self, peak: f64) -> f64 {
+        self.operations / (peak * 1e9)
+    }
+
+    fn ratio(&self) -> Option<f64> {
+        self.peer.as_ref().map(|peer| self.rate / peer.tokens_per_second)
+    }
+
+    fn row(&self, peak: f64) -> Vec<String> {
+        let mut row = vec![
+            self.layers.to_string(),
+            format!("{:.3}", self.seconds),
+            count(self.rate as usize),
+            format!("{:.3}", self.products),
+            format!("{:.2}", self.seconds / self.products),
+            format!("{:.3}", self.at_peak(peak)),
+        ];
+        if let (Some(peer), Some(ratio)) = (&self.peer, self.ratio()) {
+            row.push(count(peer.tokens_per_second as usize));
+            row.push(format!("{}, {} threads", peer.mode, peer.threads));
+            row.push(format!("{ratio:.2}"));
+        }
+        row
+    }
+
+    fn json(&self, peak: f64) -> Value {
+        json!({
+            "layers": self.layers,
+            "seconds_per_epoch": self.seconds,
+            "tokens_per_second": self.rate,
+            "products_seconds": self.products,
+            "over_products": self.seconds / self.products,
+            "peak_seconds": self.at_peak(peak),
+            "over_peak": self.seconds / self.at_peak(peak),
+            "firing": self.firing,
+            "whole_gradient_seconds": self.gradient[0],
+            "skipping_gradient_seconds": self.gradient[1],
+            "peer": self.peer,
+            "ratio": self.ratio(),
+        })
+    }
+
+    /// What hidden units at zero could save.
+    fn zeros(&self) -> String {
+        format!(
+            "{} layers: {:.0} % of the hidden units are above zero; the gradient of a feed-forward block takes {:.2} us for a token \
+             with whole products, {:.2} us without the zeros\n",
+            self.layers,
+            100.0 * self.firing,
+            1e6 * self.gradient[0],
+            1e6 * self.gradient[1],
+        )
+    }
 }
 
 fn heading(peer: bool) -> Vec<String> {

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use anyhow::Result;
 use monolayer::Dataset;
-use monolayer::attention::Mask;
 use monolayer::context_map::View;
-use monolayer::embedding::Embedding;
-use monolayer::paper_scale::weights::Scale;
-use monolayer::paper_scale::{Request, Way, certify, toys};
-use monolayer::position::Positions;
-use monolayer::tight_scale::TightScale;
-use monolayer::token_vectors::TokenVectors;
+use monolayer::context_map::float_weights::FloatWeights;
+use monolayer::context_map::theorem_weights::weights::Scale;
+use monolayer::context_map::theorem_weights::{Request, Way, certify, toys};
+use monolayer::data::embedding::Embedding;
+use monolayer::data::positions::Positions;
+use monolayer::data::token_vectors::TokenVectors;
+use monolayer::paper::attention::Mask;
 
 /// The binary logarithms of one dataset's gaps.
 pub struct Row {
@@ -37,7 +37,7 @@ fn toy(data: &Dataset, request: Request) -> Result<Row> {
     let view = View::new(data, &vectors, Mask::None);
     let at = |scale| certify(&view, &Request { scale, way: Way::Identity, ..request });
     let paper = at(Scale::Paper)?;
-    let tight = TightScale { labels_only: false, kappa: None, w_o: None, seed: request.seed, candidates: 40 };
+    let tight = FloatWeights { labels_only: false, kappa: None, w_o: None, seed: request.seed, candidates: 40 };
     Ok(Row {
         name: data.name.clone(),
         theorem: Some(paper.theorem.log2_delta),
@@ -69,11 +69,9 @@ const RIGHT: f64 = 36.0;
 const TOP: f64 = 132.0;
 const STEP: f64 = 62.0;
 
-/// Writes the picture beside its place, and then there: it is whole or not there.
-pub fn write(file: &Path, rows: &[Row]) -> std::io::Result<()> {
-    let part = file.with_extension("svg.part");
-    std::fs::write(&part, svg(rows))?;
-    std::fs::rename(part, file)
+/// Writes the picture.
+pub fn write(file: &Path, rows: &[Row]) -> monolayer::Result<()> {
+    monolayer::fs::replace_file(file, svg(rows).as_bytes())
 }
 
 /// The bits that a number needs to hold a gap.

@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use monolayer::Dataset;
-use monolayer::coincidence::{Reason, is_zero};
-use monolayer::context::Agreement;
-use monolayer::context_certificate::{Certificate, Distance};
 use monolayer::context_map::View;
-use monolayer::separation::Separation;
-use monolayer::theorem_two::Guarantee;
-use monolayer::tight_scale::TightMap;
+use monolayer::context_map::certificate::{Certificate, Distance};
+use monolayer::context_map::coincidence::{Reason, is_zero};
+use monolayer::context_map::float_weights::CertifiedMap;
+use monolayer::data::context::Agreement;
+use monolayer::data::separation::Separation;
+use monolayer::paper::theorem_two::Guarantee;
 use serde_json::{Value, json};
 
 use crate::output::{count, table};
@@ -21,7 +21,7 @@ const SHOWN: usize = 3;
 pub struct Report<'a> {
     pub data: &'a Dataset,
     pub view: &'a View<'a>,
-    pub tight: &'a TightMap,
+    pub tight: &'a CertifiedMap,
     pub agreement: Option<&'a Agreement>,
     /// Of `W_Q`, `W_K`, `W_V`, `W_O`.
     pub ranks: [usize; 4],

@@ -5,13 +5,12 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use monolayer::certificate::Claim;
-use monolayer::context::Agreement;
 use monolayer::context_map::View;
-use monolayer::error::Error;
-use monolayer::paper_scale::weights::Scale;
-use monolayer::paper_scale::{Certified, Request, Way, certify};
-use monolayer::tight_scale::TightScale;
+use monolayer::context_map::float_weights::FloatWeights;
+use monolayer::context_map::theorem_weights::weights::Scale;
+use monolayer::context_map::theorem_weights::{Certified, Request, Way, certify};
+use monolayer::data::context::Agreement;
+use monolayer::model::certificate::Claim;
 use serde_json::{Value, json};
 
 use super::figure::{self, Row};
@@ -94,8 +93,7 @@ pub fn run(
     let (json, mut text) = (report.json(), report.text());
     if let Some(file) = &args.theorem.figure {
         let tight = tight.certificate.log2_delta();
-        figure::write(file, &report.rows(view, tight, super::file_name(&prepared.data.name))?)
-            .map_err(|e| Error::io(file, e))?;
+        figure::write(file, &report.rows(view, tight, super::file_name(&prepared.data.name))?)?;
         let _ = writeln!(text, "drawn to {}", file.display());
     }
     // At its own scale the theorem promises a gap, too.
@@ -104,8 +102,8 @@ pub fn run(
 }
 
 /// A short search, enough to see the order of magnitude.
-fn tight(seed: u64) -> TightScale {
-    TightScale { labels_only: false, kappa: None, w_o: None, seed, candidates: TIGHT_CANDIDATES }
+fn tight(seed: u64) -> FloatWeights {
+    FloatWeights { labels_only: false, kappa: None, w_o: None, seed, candidates: TIGHT_CANDIDATES }
 }
 
 /// What the theorem's weights do, with the tight map beside them.

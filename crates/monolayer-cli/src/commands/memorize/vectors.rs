@@ -3,14 +3,17 @@
 use std::time::Instant;
 
 use anyhow::Result;
-use monolayer::certificate::{self, Claim};
-use monolayer::context::Agreement;
-use monolayer::dataset::Labels;
+use monolayer::Dataset;
+use monolayer::data::Labels;
+use monolayer::data::context::Agreement;
 use monolayer::memorize::deep::{DeepMemo, memorize_deep};
 use monolayer::memorize::paper::{PaperMemo, memorize_paper};
 use monolayer::memorize::paper_parameters;
 use monolayer::memorize::vectors::{Method, VectorMemo, VectorOptions, memorize_vectors};
-use monolayer::{Dataset, exact, exact_file, model_file};
+use monolayer::model;
+use monolayer::model::certificate::{self, Claim};
+use monolayer::model::exact;
+use monolayer::model::exact_file;
 use serde_json::{Value, json};
 
 use super::{Args, MethodArg, PrecisionArg, conflicts};
@@ -56,10 +59,10 @@ fn vectors(args: &Args, method: MethodArg, data: &Dataset, memo: &VectorMemo, st
     let mut claims = claims(data, memo, right);
     claims.extend(Claim::ranks(&model));
     let certify = |dir: &std::path::Path| certificate::write(dir, data, memo.agreement.impossible.len(), &claims);
-    model_file::write(&model, args.out()?, certify)?;
+    model::file::write(&model, args.out()?, certify)?;
     let seconds = start.elapsed().as_secs_f64();
-    let config = model_file::config(&model);
-    let tensors = model_file::tensors(&model);
+    let config = model::file::config(&model);
+    let tensors = model::file::tensors(&model);
     let hidden = config.layers[0].hidden;
     let json = json!({
         "tokens": data.tokens(),

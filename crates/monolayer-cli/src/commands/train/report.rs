@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use monolayer::data::LabelScheme;
 use monolayer_train::ceilings::Ceilings;
-use monolayer_train::labels::Scheme;
 use monolayer_train::metrics::Dev;
 use monolayer_train::run::{End, Job, Report};
 use monolayer_train::source::Source;
@@ -116,7 +116,7 @@ fn dev_rows(dev: &Dev, unknown: [usize; 2]) -> Vec<Vec<String>> {
 }
 
 /// How it ended, and what to type next.
-fn end_text(source: &str, scheme: Scheme, out: &Path, report: &Report) -> String {
+fn end_text(source: &str, scheme: LabelScheme, out: &Path, report: &Report) -> String {
     let out = shown(out);
     match &report.end {
         End::Diverged(diverged) => {
@@ -124,7 +124,7 @@ fn end_text(source: &str, scheme: Scheme, out: &Path, report: &Report) -> String
             format!("{diverged}\n{out} keeps the checkpoint of epoch {kept}; try a lower --rate, or --clip 1\n")
         }
         End::Stopped => format!("stopped; go on with: monolayer train {source} --resume {out}\n"),
-        End::Done if report.model && scheme != Scheme::AsIs => {
+        End::Done if report.model && scheme != LabelScheme::AsIs => {
             let name = serde_json::to_value(scheme).unwrap_or_default();
             let name = name.as_str().unwrap_or_default();
             format!(

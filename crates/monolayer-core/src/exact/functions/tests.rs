@@ -86,7 +86,7 @@ fn intervals_hold_what_points_give() {
                 wide.ends().is_none() || wide.hull(narrow) == *wide || narrow.meet(wide) == *narrow
             };
             let touches = |wide: Real, narrow: Real| {
-                assert!(inside(&wide, &narrow) || wide.compare(&narrow).is_none(), "{wide:?} {narrow:?}")
+                assert!(inside(&wide, &narrow) || wide.compare(&narrow).is_none(), "{wide:?} {narrow:?}");
             };
             touches(x.waves(60)[0].clone(), point.waves(60)[0].clone());
             touches(x.waves(60)[1].clone(), point.waves(60)[1].clone());

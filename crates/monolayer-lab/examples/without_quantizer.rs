@@ -1,0 +1,56 @@
+//! The open question of section 6: how far does one rank-1 layer get without the quantizer F1?
+//!
+//!     cargo run --release -p monolayer-lab --example without_quantizer
+//!
+//! Beside each other, the distance d_2 of f from its mean (no model at all), from the compiled layer without quantizer, from the
+//! best read-out of that layer whatever its size (the floor), and from a model with a quantizer and no more hidden units.
+
+use monolayer::approximate::Approximator;
+use monolayer::approximate::expression::Expression;
+use monolayer_lab::approximation_study::{Row, without_quantizer};
+
+const FUNCTIONS: [&str; 9] = [
+    "x# + mean(x#)",
+    "sin(2*pi*x#)*mean(x#)",
+    "2*(x# - mean(x#))",
+    "1.5*(max(x#) - min(x#))",
+    "exp(-10*((x# - 0.5)^2 + var(x#)))",
+    "sin(2*pi*x# + pi*mean(x#))",
+    "tanh(6*(x# - mean(x#)))",
+    "abs(2*x# - max(x#))",
+    "(1 - cos(pi*sum(step(x# - 0.5))))/2",
+];
+const HIDDEN: usize = 400;
+const POINTS: usize = 16_384;
+
+fn main() -> monolayer::Result<()> {
+    println!(
+        "d_2 from f, {HIDDEN} hidden units: mean | without quantizer (floor; kappa, beta) | with quantizer (bound)"
+    );
+    for formula in FUNCTIONS {
+        for (d, n) in [(1, 2), (1, 3), (2, 2)] {
+            let text: Vec<String> = (1..=d).map(|k| formula.replace('#', &k.to_string())).collect();
+            let f = Expression::parse(&text.join("; "), d)?.at_length(n)?;
+            let without = without_quantizer(&f, HIDDEN, POINTS, 0);
+            let approximator = Approximator::new();
+            let fits = |grid: &u64| approximator.ids(&f, *grid).is_some_and(|ids| 2 * ids < HIDDEN as u64);
+            let grids = (1..=HIDDEN as u64).take_while(fits);
+            let models = grids.map(|grid| approximator.compile(&f, grid as usize)).collect::<Result<Vec<_>, _>>()?;
+            let best =
+                models.iter().min_by(|a, b| a.certified().total_cmp(&b.certified())).expect("a grid of one part");
+            let with = Row::new(&f, best, 2.0, POINTS);
+            println!(
+                "{:<72} d = {d}, n = {n}  {:.4} | {:.4} ({:.4}; {:.3}, {:.3}) | {:.4} ({})",
+                text.join("; "),
+                without.constant.distance,
+                without.measured.distance,
+                without.floor,
+                without.kappa,
+                without.beta,
+                with.measured.distance,
+                with.bound
+            );
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,7 @@
+//! Gradients against finite differences and PyTorch, engines against each other, whole runs. One program, so that everything is linked once.
+
+mod configs;
+mod engine;
+mod gradients;
+mod parity;
+mod run;

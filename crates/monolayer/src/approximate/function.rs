@@ -1,0 +1,107 @@
+//! Functions to approximate (Proposition 1): what is known of a map from sequences to sequences on the unit cube.
+
+use crate::arithmetic::{Interval, rounding};
+
+/// A map f from sequences of n tokens in `[0, 1]^d` to n vectors of d entries, for fixed n and d.
+///
+/// Sequences and outputs are row-major `[n, d]`.
+pub trait Function: Sync {
+    /// Coordinates of a token, and of an output: d.
+    fn dim(&self) -> usize;
+
+    /// Tokens of a sequence: n.
+    fn length(&self) -> usize;
+
+    /// Whether permuting the tokens permutes the outputs.
+    fn is_equivariant(&self) -> bool;
+
+    /// The outputs of all tokens, in floating-point arithmetic.
+    fn values(&self, sequence: &[f64], outputs: &mut [f64]);
+
+    /// What one output coordinate of one token is over a box of sequences, where the function is defined.
+    fn enclose(&self, sequence: &[Interval], token: usize, output: usize) -> Enclosure;
+
+    /// What a certificate calls it: an expression that a checker can read, or words for people.
+    fn description(&self) -> String;
+
+    /// What the enclosures take for granted, for the certificate: nothing unless a user vouches for it.
+    fn assumption(&self) -> Option<String> {
+        None
+    }
+}
+
+/// One output over a box: its range, and how it changes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Enclosure {
+    /// Contains every value in the box.
+    pub range: Interval,
+    /// Contains the value at the center of the box.
+    pub center: Interval,
+    /// For each entry of the sequence, slopes s with f(x) in f(c) + sum of s_i (x_i - c_i) for all x of the box, c its
+    /// center; the whole line where the function may jump.
+    pub slopes: Vec<Interval>,
+    /// A constant with |f(x) - f(c)| <= constant * max |x_i - c_i|, where that says more than the slopes.
+    pub lipschitz: Option<f64>,
+}
+
+/// A closure with a Lipschitz constant that its author vouches for.
+pub struct Lipschitz<F> {
+    /// What a certificate calls it.
+    pub name: String,
+    /// Coordinates of a token.
+    pub dim: usize,
+    /// Tokens of a sequence.
+    pub length: usize,
+    /// Whether permuting the tokens permutes the outputs.
+    pub equivariant: bool,
+    /// |f(x) - f(y)| <= constant * |x - y|, both in the sup norm over all entries.
+    pub constant: f64,
+    /// From a sequence to the outputs of all tokens.
+    pub f: F,
+}
+
+impl<F: Fn(&[f64], &mut [f64]) + Sync> Function for Lipschitz<F> {
+    fn description(&self) -> String {
+        self.name.clone()
+    }
+
+    fn dim(&self) -> usize {
+        self.dim
+    }
+
+    fn length(&self) -> usize {
+        self.length
+    }
+
+    fn is_equivariant(&self) -> bool {
+        self.equivariant
+    }
+
+    fn values(&self, sequence: &[f64], outputs: &mut [f64]) {
+        (self.f)(sequence, outputs);
+    }
+
+    /// From the value at the center, as far as the constant allows.
+    fn enclose(&self, sequence: &[Interval], token: usize, output: usize) -> Enclosure {
+        let center: Vec<f64> = sequence.iter().map(|x| x.center()).collect();
+        let mut outputs = vec![0.0; center.len()];
+        self.values(&center, &mut outputs);
+        let radius = |(x, c): (&Interval, &f64)| (*x - Interval::point(*c)).magnitude();
+        let farthest = sequence.iter().zip(&center).map(radius).fold(0.0, f64::max);
+        let change = rounding::mul_up(self.constant, farthest);
+        let center = Interval::point(outputs[token * self.dim + output]);
+        Enclosure {
+            range: center + Interval::new(-change, change),
+            center,
+            slopes: vec![Interval::WHOLE; sequence.len()],
+            lipschitz: Some(self.constant),
+        }
+    }
+
+    fn assumption(&self) -> Option<String> {
+        Some(format!(
+            "the function is Lipschitz with constant {} in the sup norm, and its values are exact",
+            self.constant
+        ))
+    }
+}

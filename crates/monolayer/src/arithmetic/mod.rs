@@ -1,0 +1,20 @@
+//! Numbers and what is done with them: floats, outward-rounded intervals of f64 and big-float balls behind one trait,
+//! row-major matrices, and the fast loops over floats.
+
+mod ball;
+mod ball_functions;
+pub mod float_model;
+mod interval;
+mod interval_functions;
+pub mod kernels;
+mod magnitude;
+pub mod matrix;
+mod number;
+pub mod rounding;
+
+pub use ball::Ball;
+pub use interval::Interval;
+pub use magnitude::Magnitude;
+pub use matrix::Matrix;
+pub use number::Number;
+pub(crate) use number::forward_operators;

@@ -1,0 +1,147 @@
+//! Moving v so that many close pairs of contexts move apart at once.
+//!
+//! To first order a gap is `h + a . step`. There are as many numbers in v as coordinates, so about as many of the smallest
+//! gaps can be widened together: the step that makes the smallest of them as large as possible, within a given length.
+
+use rayon::prelude::*;
+
+use crate::context_map::{Groups, Projection, View};
+
+/// Pairs that a step takes care of.
+const PAIRS: usize = 512;
+
+/// Rounds of the inner ascent.
+const ROUNDS: usize = 300;
+
+/// The smallest gaps, and how they change with v.
+pub(crate) struct Slopes {
+    gaps: Vec<f64>,
+    /// One row for each gap.
+    changes: Vec<Vec<f64>>,
+    /// The length of v.
+    length: f64,
+}
+
+impl Slopes {
+    /// The slopes at a projection with given ids.
+    pub fn new(view: &View, groups: &Groups, projection: &Projection, ids: &[f64]) -> Self {
+        let p = view.project(&projection.v);
+        let pairs = groups.closest_pairs(|t| ids[t], PAIRS);
+        let slope = |&(_, low, high): &(f64, usize, usize)| {
+            let (low, high) = (gradient(view, projection, &p, low), gradient(view, projection, &p, high));
+            high.iter().zip(&low).map(|(h, l)| h - l).collect()
+        };
+        Self {
+            gaps: pairs.iter().map(|pair| pair.0).collect(),
+            changes: pairs.par_iter().map(slope).collect(),
+            length: projection.v.iter().map(|x| x * x).sum::<f64>().sqrt(),
+        }
+    }
+
+    /// The step of a length, relative to v's, that widens the smallest gap most, nearly: ascent of a smooth minimum that gets
+    /// sharper and sharper.
+    pub fn step(&self, length: f64) -> Vec<f64> {
+        let d = self.changes[0].len();
+        let radius = length * self.length;
+        let steepest = self.changes.iter().map(|a| a.iter().map(|x| x * x).sum::<f64>().sqrt()).fold(0.0, f64::max);
+        let mut step = vec![0.0; d];
+        if steepest == 0.0 {
+            return step;
+        }
+        let mut gaps = self.gaps.clone();
+        for round in 0..ROUNDS {
+            let share = 1.0 - round as f64 / ROUNDS as f64;
+            let smallest = gaps.iter().copied().fold(f64::INFINITY, f64::min);
+            // Gaps within this of the smallest count.
+            let width = 0.1 * radius * steepest * share + f64::MIN_POSITIVE;
+            let weights: Vec<f64> = gaps.iter().map(|gap| (-(gap - smallest) / width).exp()).collect();
+            let mut direction = vec![0.0; d];
+            for (a, weight) in self.changes.iter().zip(&weights).filter(|(_, weight)| **weight > 1e-6) {
+                direction.iter_mut().zip(a).for_each(|(x, a)| *x += weight * a);
+            }
+            let norm = direction.iter().map(|x| x * x).sum::<f64>().sqrt();
+            if norm == 0.0 {
+                break;
+            }
+            let stride = 0.2 * radius * share / norm;
+            step.iter_mut().zip(&direction).for_each(|(s, x)| *s += stride * x);
+            let long = step.iter().map(|x| x * x).sum::<f64>().sqrt();
+            if long > radius {
+                for s in &mut step {
+                    *s *= radius / long;
+                }
+            }
+            for ((gap, h), a) in gaps.iter_mut().zip(&self.gaps).zip(&self.changes) {
+                *gap = h + a.iter().zip(&step).map(|(a, s)| a * s).sum::<f64>();
+            }
+        }
+        step
+    }
+}
+
+/// The gradient of token `t`'s `g` in v, for `v_q = kappa v`. With weights `w_i` and `y = kappa p_t`,
+/// `sum_i w_i (1 + y (p_i - g)) x_i + kappa sum_i w_i (p_i - g) p_i t`.
+fn gradient(view: &View, projection: &Projection, p: &[f64], t: usize) -> Vec<f64> {
+    let visible = view.visible(t);
+    let y = projection.kappa * p[t];
+    let top = visible.clone().map(|i| y * p[i]).fold(f64::NEG_INFINITY, f64::max);
+    let powers: Vec<f64> = visible.clone().map(|i| (y * p[i] - top).exp()).collect();
+    let total: f64 = powers.iter().sum();
+    let weights: Vec<f64> = powers.iter().map(|power| power / total).collect();
+    let g: f64 = visible.clone().zip(&weights).map(|(i, w)| w * p[i]).sum();
+    let variance: f64 = visible.clone().zip(&weights).map(|(i, w)| w * (p[i] - g) * p[i]).sum();
+
+    let mut gradient = vec![0.0; view.vectors.d()];
+    let mut add = |i: usize, factor: f64| {
+        let place = view.vectors.positions.as_ref().map(|positions| positions.row(view.place(i).1));
+        for row in std::iter::once(view.vectors.words.row(view.ids[i] as usize)).chain(place) {
+            gradient.iter_mut().zip(row).for_each(|(sum, x)| *sum += factor * x);
+        }
+    };
+    for (i, w) in visible.zip(&weights) {
+        add(i, w * (1.0 + y * (p[i] - g)));
+    }
+    add(t, projection.kappa * variance);
+    gradient
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::embedding::Embedding;
+    use crate::data::token_vectors::TokenVectors;
+    use crate::data::{Dataset, Format};
+    use crate::paper::attention::Mask;
+
+    #[test]
+    fn gradients_are_finite_differences() {
+        let data = Dataset::read("test", Format::Conll, "a\nb\nc\n\na\nc\nb\nb\n".as_bytes()).unwrap();
+        let vectors = TokenVectors::new(&data, &Embedding::Random(3), &"random:2".parse().unwrap(), 0, 1).unwrap();
+        for mask in [Mask::None, Mask::Causal] {
+            let view = View::new(&data, &vectors, mask);
+            let at = Projection { v: vec![0.3, -0.2, 0.5, 0.1, -0.4], kappa: 0.75 };
+            let p = view.project(&at.v);
+            let step = 1e-6;
+            for c in 0..5 {
+                let moved = |by: f64| {
+                    let mut v = at.v.clone();
+                    v[c] += by;
+                    Projection { v, kappa: at.kappa }.ids(&view)
+                };
+                let (above, below) = (moved(step), moved(-step));
+                for t in 0..data.tokens() {
+                    let difference = (above[t] - below[t]) / (2.0 * step);
+                    assert!((gradient(&view, &at, &p, t)[c] - difference).abs() < 1e-8);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_step_widens_the_smallest_gap() {
+        // Two gaps that pull in opposite directions along the first axis, and agree along the second.
+        let slopes = Slopes { gaps: vec![0.1, 0.1], changes: vec![vec![1.0, 0.5], vec![-1.0, 0.5]], length: 1.0 };
+        let step = slopes.step(0.01);
+        assert!(step[0].abs() < 1e-4 && (step[1] - 0.01).abs() < 1e-4, "{step:?}");
+    }
+}

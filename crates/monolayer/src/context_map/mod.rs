@@ -1,0 +1,14 @@
+//! The contextual map of Theorem 2: one rank-1 attention layer that gives every token in every context an id of its own.
+//! Weights are searched for at the size of floats, or taken as the theorem has them; how far apart the ids are is proved.
+
+pub mod certificate;
+pub mod coincidence;
+pub mod float_weights;
+mod gap_ascent;
+mod map;
+pub mod order;
+pub mod search;
+pub mod theorem_weights;
+pub mod token_separation;
+
+pub use map::{ContextMap, Gap, Groups, Member, Projection, View, standard_deviation};

@@ -1,0 +1,188 @@
+//! A dataset: ragged sequences of tokens (words or vectors), with a label per token (a class or a vector).
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::error::Place;
+
+/// Sequences of tokens with a label per token.
+///
+/// Tokens of all sequences lie one after another; `offsets[i]..offsets[i + 1]` are those of sequence `i`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dataset {
+    /// The file it came from, `<stdin>`, or the task's name.
+    pub name: String,
+    /// The tokens.
+    pub tokens: Tokens,
+    /// Their labels.
+    pub labels: Labels,
+    /// Where each sequence starts, and the number of tokens at the end.
+    pub offsets: Vec<usize>,
+    /// The line of each token in a text file; empty for other kinds.
+    pub lines: Vec<u32>,
+    /// What a person should know about how the file was read.
+    pub warnings: Vec<String>,
+    /// How words and classes were written.
+    pub written: Written,
+}
+
+/// The tokens of a dataset.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Tokens {
+    /// Words, as ids into a vocabulary.
+    Words {
+        /// The word of each token.
+        ids: Vec<u32>,
+        /// All words in order of first appearance.
+        vocabulary: Vocabulary,
+    },
+    /// Vectors, row-major `[tokens, d]`.
+    Vectors {
+        /// Their dimension.
+        d: usize,
+        /// Their entries.
+        data: Vec<f64>,
+    },
+}
+
+/// The labels of a dataset.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Labels {
+    /// The dataset has none.
+    None,
+    /// Classes, as ids into the names.
+    Classes {
+        /// The class of each token.
+        ids: Vec<u32>,
+        /// All names in order of first appearance.
+        names: Vocabulary,
+    },
+    /// Vectors of the dimension of the tokens, row-major `[tokens, d]`.
+    Vectors {
+        /// Their dimension.
+        d: usize,
+        /// Their entries.
+        data: Vec<f64>,
+    },
+}
+
+/// How words and classes were written: the canonical form keeps it, and it tells which labels may be anything.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Written {
+    /// The tokens, where they are words.
+    pub tokens: Names,
+    /// The labels, where they are classes.
+    pub labels: Names,
+}
+
+/// How names are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Names {
+    /// As strings.
+    #[default]
+    Strings,
+    /// As columns of CoNLL, where the label `_` may be anything.
+    Columns,
+    /// As integers, where the label -100 may be anything.
+    Integers,
+}
+
+/// Names numbered in order of first appearance.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Vocabulary {
+    names: Vec<String>,
+    ids: HashMap<String, u32>,
+}
+
+impl Vocabulary {
+    /// The id of a name, which is added if new.
+    pub fn add(&mut self, name: &str) -> u32 {
+        if let Some(&id) = self.ids.get(name) {
+            return id;
+        }
+        let id = u32::try_from(self.names.len()).expect("fewer than 2^32 names");
+        self.names.push(name.to_owned());
+        self.ids.insert(name.to_owned(), id);
+        id
+    }
+
+    /// The id of a name, if known.
+    pub fn get(&self, name: &str) -> Option<u32> {
+        self.ids.get(name).copied()
+    }
+
+    /// The name of an id.
+    pub fn name(&self, id: u32) -> &str {
+        &self.names[id as usize]
+    }
+
+    /// All names, by id.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// How many names there are.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+}
+
+impl Dataset {
+    /// How many sequences there are.
+    pub fn sequences(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// How many tokens there are.
+    pub fn tokens(&self) -> usize {
+        self.offsets[self.sequences()]
+    }
+
+    /// The tokens of sequence `i`.
+    pub fn range(&self, i: usize) -> Range<usize> {
+        self.offsets[i]..self.offsets[i + 1]
+    }
+
+    /// The token ranges of all sequences, in order.
+    pub fn ranges(&self) -> impl ExactSizeIterator<Item = Range<usize>> + '_ {
+        self.offsets.windows(2).map(|w| w[0]..w[1])
+    }
+
+    /// The length of the longest sequence.
+    pub fn longest(&self) -> usize {
+        self.ranges().map(|r| r.len()).max().unwrap_or(0)
+    }
+
+    /// The word of token `t`, if tokens are words.
+    pub fn word(&self, t: usize) -> Option<&str> {
+        match &self.tokens {
+            Tokens::Words { ids, vocabulary } => Some(vocabulary.name(ids[t])),
+            Tokens::Vectors { .. } => None,
+        }
+    }
+
+    /// The name of the label of token `t`, if labels are classes.
+    pub fn label(&self, t: usize) -> Option<&str> {
+        match &self.labels {
+            Labels::Classes { ids, names } => Some(names.name(ids[t])),
+            Labels::None | Labels::Vectors { .. } => None,
+        }
+    }
+
+    /// Where token `t` stands in its file.
+    pub fn place(&self, t: usize) -> Place {
+        let sequence = self.offsets.partition_point(|&start| start <= t) - 1;
+        Place {
+            file: self.name.clone(),
+            line: self.lines.get(t).map(|&line| line as usize),
+            column: None,
+            sequence: Some(sequence + 1),
+            token: Some(t - self.offsets[sequence] + 1),
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Vectors for places (Corollary 2, with another E than the paper's).
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use crate::arithmetic::matrix::Matrix;
+use crate::data::Vocabulary;
+use crate::data::embedding::Embedding;
+use crate::data::separation::separation;
+use crate::error::{Error, Result};
+
+/// Where the vectors of places come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Positions {
+    /// Used when contexts contradict each other without them.
+    Auto,
+    /// Not used.
+    None,
+    /// Entries +1 and -1.
+    Sign(usize),
+    /// Standard normal entries.
+    Random(usize),
+    /// A text file: a place, from 1, and its numbers per line.
+    File(PathBuf),
+}
+
+impl FromStr for Positions {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Ok(match text {
+            "auto" => Self::Auto,
+            "none" => Self::None,
+            _ => match text.parse()? {
+                Embedding::Sign(d) => Self::Sign(d),
+                Embedding::Random(d) => Self::Random(d),
+                Embedding::File(path) => Self::File(path),
+            },
+        })
+    }
+}
+
+/// The dimension of sign codes for places unless another is asked for.
+pub const SIGN_DIMENSION: usize = 32;
+
+impl Positions {
+    /// One vector per place, all different, for sequences of up to `length` tokens. Must not be [`Positions::None`].
+    pub fn codes(&self, length: usize, seed: u64) -> Result<Matrix<f64>> {
+        let mut places = Vocabulary::default();
+        for place in 1..=length {
+            places.add(&place.to_string());
+        }
+        match self {
+            Self::Auto | Self::Sign(SIGN_DIMENSION) if length <= GOLD_CODES => Ok(gold_codes(length)),
+            Self::Auto => Embedding::Sign(SIGN_DIMENSION).codes(&places, seed),
+            Self::Sign(d) => Embedding::Sign(*d).codes(&places, seed),
+            Self::Random(d) => Embedding::Random(*d).codes(&places, seed),
+            Self::File(path) => Embedding::File(path.clone()).codes(&places, seed),
+            Self::None => Err(Error::request("no positions were asked for", "choose other `positions`")),
+        }
+    }
+}
+
+/// Corollary 2 repaired: `E_k = c k e_1` with `c >= 2 r_max + epsilon`. Vectors at different places are then more than epsilon
+/// apart, and those at one place as far as they were.
+pub fn far_steps(vectors: &Matrix<f64>, length: usize) -> Matrix<f64> {
+    let s = separation(vectors.cols, &vectors.data);
+    // One part in a thousand covers what rounding may take away.
+    let c = (2.0 * s.r_max + if s.epsilon.is_finite() { s.epsilon } else { s.r_max }) * 1.001;
+    Matrix::from_fn(length, vectors.cols, |k, j| if j == 0 { (k + 1) as f64 * c } else { 0.0 })
+}
+
+/// How many sign codes [`gold_codes`] has.
+const GOLD_CODES: usize = 2048;
+
+/// Sign codes of dimension 32 any two of which differ in at least 12 entries, which random ones of this number do not: the
+/// extended double-error-correcting BCH code. The code of (a, b, c) has the sign of `Tr(a x^3 + b x) + c` at each x of the
+/// field with 32 elements.
+fn gold_codes(count: usize) -> Matrix<f64> {
+    let code = |index: usize, x: u32| {
+        let (a, b, c) = (index as u32 / 64, index as u32 / 2 % 32, index as u32 % 2);
+        let cube = field_times(x, field_times(x, x));
+        let bit = trace(field_times(a, cube) ^ field_times(b, x)) ^ c;
+        if bit == 1 { 1.0 } else { -1.0 }
+    };
+    Matrix::from_fn(count, SIGN_DIMENSION, |index, x| code(index, x as u32))
+}
+
+/// The product in the field with 32 elements, polynomials over {0, 1} modulo t^5 + t^2 + 1.
+fn field_times(a: u32, b: u32) -> u32 {
+    let mut product = (0..5).filter(|i| b >> i & 1 == 1).fold(0, |sum, i| sum ^ (a << i));
+    for i in (5..9).rev() {
+        if product >> i & 1 == 1 {
+            product ^= 0b10_0101 << (i - 5);
+        }
+    }
+    product
+}
+
+/// The trace from the field with 32 elements to {0, 1}: x + x^2 + x^4 + x^8 + x^16.
+fn trace(x: u32) -> u32 {
+    let mut power = x;
+    let mut sum = 0;
+    for _ in 0..5 {
+        sum ^= power;
+        power = field_times(power, power);
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gold_codes_are_far_apart() {
+        let codes = gold_codes(GOLD_CODES);
+        let differ = |a: &[f64], b: &[f64]| a.iter().zip(b).filter(|(x, y)| x != y).count();
+        let nearest = (0..codes.rows)
+            .flat_map(|i| (0..i).map(move |j| (i, j)))
+            .map(|(i, j)| differ(codes.row(i), codes.row(j)))
+            .min();
+        assert_eq!(nearest, Some(12));
+    }
+
+    #[test]
+    fn far_steps_keep_the_separation() {
+        let vectors = Matrix::new(3, 2, vec![1.0, 0.5, -1.0, -0.5, 1.0, 0.75]);
+        let steps = far_steps(&vectors, 4);
+        let at = |k: usize| {
+            vectors.iter_rows().flat_map(move |x| [x[0], x[1]]).zip(steps.row(k).repeat(3)).map(|(x, e)| x + e)
+        };
+        let all: Vec<f64> = (0..4).flat_map(at).collect();
+        let epsilon = separation(2, &vectors.data).epsilon;
+        assert!((separation(2, &all).epsilon - epsilon).abs() < 1e-12);
+    }
+
+    #[test]
+    fn specifications() {
+        assert_eq!("auto".parse::<Positions>().unwrap(), Positions::Auto);
+        assert_eq!("random:8".parse::<Positions>().unwrap(), Positions::Random(8));
+        assert_eq!(Positions::Sign(9).codes(20, 1).unwrap().rows, 20);
+        assert_eq!(Positions::Auto.codes(3000, 1).unwrap().rows, 3000);
+    }
+}

@@ -1,0 +1,127 @@
+//! The vectors that enter attention: a word's, plus its place's where positions are used.
+
+use std::ops::Range;
+
+use crate::arithmetic::kernels;
+use crate::arithmetic::matrix::Matrix;
+use crate::data::context::distinct_rows;
+use crate::data::embedding::Embedding;
+use crate::data::positions::Positions;
+use crate::data::separation::separation;
+use crate::data::{Dataset, Tokens};
+use crate::error::{Error, Result};
+
+/// The vector of token `id` at place `k`, from 0, is `words.row(id) + positions.row(k)`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TokenVectors {
+    /// One row per different word or vector of the dataset, numbered as by [`Dataset::token_ids`].
+    pub words: Matrix<f64>,
+    /// One row per place.
+    pub positions: Option<Matrix<f64>>,
+    /// How many leading coordinates words use.
+    pub word_columns: usize,
+    /// How many leading coordinates words and places use; the others are 0.
+    pub used: usize,
+}
+
+impl TokenVectors {
+    /// Words get codes, and places codes of their own in further coordinates; `extra` coordinates after them stay 0.
+    /// Vectors are used as they are, and places move them a little along one direction. `positions` decides alone
+    /// whether places count; nothing here looks at labels.
+    pub fn new(data: &Dataset, embedding: &Embedding, positions: &Positions, extra: usize, seed: u64) -> Result<Self> {
+        match &data.tokens {
+            Tokens::Words { vocabulary, .. } => {
+                let words = embedding.codes(vocabulary, seed)?;
+                let places = match positions {
+                    Positions::None => None,
+                    _ => Some(positions.codes(data.longest(), seed)?),
+                };
+                let used = words.cols + places.as_ref().map_or(0, |p| p.cols);
+                let d = used + extra;
+                Ok(Self {
+                    positions: places.map(|p| shifted(&p, words.cols, d)),
+                    words: shifted(&words, 0, d),
+                    word_columns: words.cols,
+                    used,
+                })
+            }
+            Tokens::Vectors { d, data: vectors } => {
+                let (_, first) = distinct_rows(*d, vectors);
+                let rows: Vec<f64> = first.iter().flat_map(|&i| &vectors[i * d..(i + 1) * d]).copied().collect();
+                let words = Matrix::new(first.len(), *d, rows);
+                let positions = match positions {
+                    Positions::None => None,
+                    Positions::Auto => Some(small_steps(&words, data.longest())),
+                    _ => Some(positions.codes(data.longest(), seed)?),
+                };
+                if positions.as_ref().is_some_and(|p| p.cols != *d) {
+                    return Err(Error::request(
+                        format!("positions of another dimension than the vectors' {d}"),
+                        format!("use `positions` auto, none, sign:{d} or random:{d}"),
+                    ));
+                }
+                Ok(Self { words, positions, word_columns: *d, used: *d })
+            }
+        }
+    }
+
+    /// The dimension of the vectors.
+    pub fn d(&self) -> usize {
+        self.words.cols
+    }
+
+    /// The inner products of every token of a dataset with `v`. With codes and a `v` on a dyadic grid they are exact.
+    pub fn project(&self, v: &[f64], ids: &[u32], offsets: &[usize]) -> Vec<f64> {
+        let words = products(&self.words, 0..self.word_columns, v);
+        let places = self.positions.as_ref().map(|p| {
+            // Codes of places have columns of their own; positions of given vectors share theirs.
+            let start = if self.used > self.word_columns { self.word_columns } else { 0 };
+            products(p, start..self.used, v)
+        });
+        let mut projected: Vec<f64> = ids.iter().map(|&id| words[id as usize]).collect();
+        if let Some(places) = places {
+            for window in offsets.windows(2) {
+                projected[window[0]..window[1]].iter_mut().zip(&places).for_each(|(p, q)| *p += q);
+            }
+        }
+        projected
+    }
+
+    /// The vector of token `id` at place `k`.
+    pub fn vector(&self, id: u32, place: usize) -> Vec<f64> {
+        let mut x = self.words.row(id as usize).to_vec();
+        if let Some(positions) = &self.positions {
+            x.iter_mut().zip(positions.row(place)).for_each(|(x, p)| *x += p);
+        }
+        x
+    }
+}
+
+/// The inner products of rows with `v` over some columns, outside of which the rows are 0.
+fn products(rows: &Matrix<f64>, columns: Range<usize>, v: &[f64]) -> Vec<f64> {
+    let v = &v[columns.clone()];
+    let mut out = vec![0.0; rows.rows];
+    kernels::vectorized(
+        #[inline(always)]
+        || {
+            for (out, row) in out.iter_mut().zip(rows.data.chunks_exact(rows.cols)) {
+                *out = kernels::dot(&row[columns.clone()], v);
+            }
+        },
+    );
+    out
+}
+
+/// The rows moved to start at column `start` of `d` columns.
+fn shifted(rows: &Matrix<f64>, start: usize, d: usize) -> Matrix<f64> {
+    let end = start + rows.cols;
+    Matrix::from_fn(rows.rows, d, |i, j| if (start..end).contains(&j) { rows.row(i)[j - start] } else { 0.0 })
+}
+
+/// Corollary 2 repaired: `E_k = k epsilon / (4 n) e_1` leaves different vectors at least epsilon / 2 apart at any places.
+fn small_steps(words: &Matrix<f64>, length: usize) -> Matrix<f64> {
+    let epsilon = separation(words.cols, &words.data).epsilon;
+    let epsilon = if epsilon.is_finite() { epsilon } else { 1.0 };
+    let step = epsilon / (4.0 * length as f64);
+    Matrix::from_fn(length, words.cols, |k, j| if j == 0 { (k + 1) as f64 * step } else { 0.0 })
+}

@@ -1,0 +1,409 @@
+//! Token-gated hidden units: each fires for its own tokens only, so that nothing but the contexts of one token must be told
+//! apart, and words with one label cost next to nothing.
+//!
+//! Every word has a base label. Halfspaces around words share the work of giving it ([`halfspace_cover`]); the commonest label
+//! needs none. Words whose label at some places is always another one get it from halfspaces around (word, place). Where the
+//! label depends on the context, hinges along the context id g, open for that (word, place) only, do the rest
+//! ([`label_hinges`]).
+
+pub mod halfspace_cover;
+pub mod label_hinges;
+pub mod proof;
+mod shut_units;
+pub(super) mod stored;
+
+use std::collections::HashMap;
+
+use rayon::prelude::*;
+
+use crate::arithmetic::matrix::Matrix;
+use crate::context_map::View;
+use crate::error::{Error, Result};
+use halfspace_cover::{Codes, Halfspace, Points, cover};
+use label_hinges::{Hinge, Run};
+
+/// How far the commonest label wins where no unit fires; units win by 1 at least.
+const DEFAULT_STRENGTH: f64 = 0.25;
+
+/// A hidden unit: what it reads of the token's code and of the id g, and what it adds to the coordinates of labels. Its numbers
+/// are those of the model, rounded to the model's precision.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unit {
+    /// Its weights on the coordinates of codes, from the first.
+    pub code: Vec<f64>,
+    /// Its weight on the id.
+    pub id: f64,
+    /// Its bias.
+    pub bias: f64,
+    /// What it adds to the coordinates of labels, per unit of what it computes.
+    pub output: Vec<f64>,
+}
+
+/// The hidden units, and what words get from elsewhere.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gated {
+    /// The units: first those that give words their base label, then those that give places another, then hinges.
+    pub units: Vec<Unit>,
+    /// How many there are of each kind.
+    pub counts: [usize; 3],
+    /// What stands in the coordinates of labels where no unit fires: a little of the default label.
+    pub default: Vec<f64>,
+    /// The base label of each word.
+    pub base: Vec<u32>,
+}
+
+/// All contexts of one word, at one place where positions are used.
+struct Group {
+    word: u32,
+    place: usize,
+    runs: Vec<Run>,
+}
+
+impl Group {
+    /// How far above the lowest hinge ids can be, where all ids are from `low` to `high`.
+    fn range(&self, base: u32, low: f64, high: f64) -> f64 {
+        let reach = high - (self.runs[0].first - label_hinges::overhang(&self.runs, base));
+        // The gate keeps a tenth of its drop as room for rounding, which has room for a little more reach.
+        if reach > 1.1 * (high - low) { reach } else { high - low }
+    }
+}
+
+/// What a gated block is built from.
+pub struct Plan<'a> {
+    /// The data and their codes.
+    pub view: &'a View<'a>,
+    /// The id of each token.
+    pub ids: &'a [f64],
+    /// The label of each context.
+    pub label: &'a [u32],
+    /// The commonest label.
+    pub default: u32,
+    /// A vector per label.
+    pub label_codes: &'a Matrix<f64>,
+    /// Whether the embedding carries the base labels, so that no units need to.
+    pub free: bool,
+}
+
+/// What a gated block is made of, before its hinges are rounded to a precision.
+pub struct Covered {
+    groups: Vec<Group>,
+    base: Vec<u32>,
+    /// How strongly each word gets its base label.
+    strength: Vec<f64>,
+    /// Units around words and around words at places, and the points that each fires for.
+    word_units: Vec<(Unit, Vec<u32>)>,
+    place_units: Vec<(Unit, Vec<u32>)>,
+    /// A gate for each group with several runs.
+    gates: Vec<(usize, Gate)>,
+}
+
+impl Plan<'_> {
+    /// Halfspaces and gates: what does not depend on the precision of the model.
+    pub fn cover(&self) -> Result<Covered> {
+        let groups = self.groups()?;
+        let base = self.bases(&groups);
+        let words = Codes::new(self.word_codes());
+        let places = self.place_codes().map(Codes::new);
+        let mut strength: Vec<f64> = base.iter().map(|&label| if label == self.default { 0.0 } else { 1.0 }).collect();
+        let mut word_units = Vec::new();
+        if !self.free {
+            strength.fill(0.0);
+            word_units = self.word_units(&words, &base)?;
+            for (unit, holds) in &word_units {
+                for &w in holds {
+                    strength[w as usize] += unit.before(words.row(w as usize), 0.0) * size(&unit.output);
+                }
+            }
+        }
+        let place_units = match &places {
+            Some(places) => self.place_units(&groups, &words, places, &base, &strength)?,
+            None => Vec::new(),
+        };
+        let gates = self.gates(&groups, &words, places.as_ref(), &base)?;
+        Ok(Covered { groups, base, strength, word_units, place_units, gates })
+    }
+
+    /// The hidden units, rounded to a precision by `round`, that give every context its label.
+    pub fn units(&self, covered: &Covered, round: fn(f64) -> f64) -> Result<Gated> {
+        let Covered { groups, base, strength, word_units, place_units, gates } = covered;
+        let around = word_units.iter().chain(place_units);
+        let mut units: Vec<Unit> = around.map(|(unit, _)| unit.clone()).collect();
+        let hinges = |(g, gate): &(usize, Gate)| {
+            let word = groups[*g].word as usize;
+            let strength = if base[word] == self.default { DEFAULT_STRENGTH } else { strength[word] };
+            self.hinges(&groups[*g], gate, base[word], strength, round)
+        };
+        let hinges: Vec<Result<Vec<Unit>>> = gates.par_iter().map(hinges).collect();
+        for hinges in hinges {
+            units.extend(hinges?);
+        }
+        let counts = [word_units.len(), place_units.len(), units.len() - word_units.len() - place_units.len()];
+        let default = self.output(&[(self.default, DEFAULT_STRENGTH)], round);
+        Ok(Gated { units, counts, default, base: base.clone() })
+    }
+
+    /// Strengths of labels as numbers in the coordinates of labels.
+    fn output(&self, strengths: &[(u32, f64)], round: fn(f64) -> f64) -> Vec<f64> {
+        let mut out = vec![0.0; self.label_codes.cols];
+        for &(label, strength) in strengths {
+            out.iter_mut().zip(self.label_codes.row(label as usize)).for_each(|(o, c)| *o += strength * c);
+        }
+        out.into_iter().map(round).collect()
+    }
+
+    /// The contexts of each token, as runs of equally labeled ids.
+    fn groups(&self) -> Result<Vec<Group>> {
+        let places = self.view.vectors.positions.is_some();
+        let mut seen = vec![false; self.label.len()];
+        let mut entries: Vec<(u32, usize, f64, u32)> = Vec::with_capacity(self.label.len());
+        let mut t = 0;
+        for window in self.view.offsets.windows(2) {
+            for place in 0..window[1] - window[0] {
+                let context = self.view.contexts.of_token[t] as usize;
+                if !std::mem::replace(&mut seen[context], true) {
+                    entries.push((self.view.ids[t], if places { place } else { 0 }, self.ids[t], self.label[context]));
+                }
+                t += 1;
+            }
+        }
+        entries.par_sort_unstable_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)).then(a.2.total_cmp(&b.2)));
+        let same_token = |a: &(u32, usize, f64, u32), b: &(u32, usize, f64, u32)| (a.0, a.1) == (b.0, b.1);
+        let mut groups = Vec::new();
+        for group in entries.chunk_by(same_token) {
+            let equal = |pair: &[(u32, usize, f64, u32)]| pair[0].2 == pair[1].2 && pair[0].3 != pair[1].3;
+            if group.windows(2).any(equal) {
+                return Err(Error::request(
+                    "two contexts with different labels have the same id under every projection tried",
+                    "raise `candidates`, or try another `seed` or a larger code dimension",
+                ));
+            }
+            let runs = label_hinges::runs(group.iter().map(|&(_, _, id, label)| (id, label)));
+            groups.push(Group { word: group[0].0, place: group[0].1, runs });
+        }
+        Ok(groups)
+    }
+
+    /// The base label of each word: the one that leaves the fewest units to add.
+    fn bases(&self, groups: &[Group]) -> Vec<u32> {
+        let mut bases = vec![self.default; self.view.vectors.words.rows];
+        for word in groups.chunk_by(|a, b| a.word == b.word) {
+            let mut labels: Vec<u32> = word.iter().flat_map(|g| g.runs.iter().map(|r| r.label)).collect();
+            labels.push(self.default);
+            labels.sort_unstable();
+            labels.dedup();
+            let left = |&label: &u32| word.iter().map(|g| label_hinges::cost(&g.runs, label)).sum::<usize>();
+            // A base label costs a share of a unit, so among equals the default wins.
+            let best = labels.iter().min_by_key(|&label| (left(label), *label != self.default, *label));
+            bases[word[0].word as usize] = *best.expect("the default at least");
+        }
+        bases
+    }
+
+    /// The columns of codes that words use.
+    fn word_codes(&self) -> Matrix<f64> {
+        columns(&self.view.vectors.words, 0..self.view.vectors.word_columns)
+    }
+
+    /// The columns of codes that places use, where positions are used.
+    fn place_codes(&self) -> Option<Matrix<f64>> {
+        let vectors = self.view.vectors;
+        vectors.positions.as_ref().map(|rows| columns(rows, vectors.word_columns..vectors.used))
+    }
+
+    /// Units that give words their base label, and the words that each fires for.
+    fn word_units(&self, words: &Codes, base: &[u32]) -> Result<Vec<(Unit, Vec<u32>)>> {
+        let mut targets: Vec<Vec<usize>> = vec![Vec::new(); self.label_codes.rows];
+        for (w, &label) in base.iter().enumerate().filter(|&(_, &label)| label != self.default) {
+            targets[label as usize].push(w);
+        }
+        let list: Vec<(u32, u32)> = (0..base.len() as u32).map(|w| (w, 0)).collect();
+        let points = Points::new(words, None, &list);
+        let forbidden = |label: u32| base.iter().map(|&b| b != label).collect();
+        self.halfspace_units(&points, &targets, forbidden, 1.0)
+    }
+
+    /// Units that give words at some places a label of their own, and the groups that each fires for.
+    fn place_units(
+        &self,
+        groups: &[Group],
+        words: &Codes,
+        places: &Codes,
+        base: &[u32],
+        strength: &[f64],
+    ) -> Result<Vec<(Unit, Vec<u32>)>> {
+        let list: Vec<(u32, u32)> = groups.iter().map(|g| (g.word, g.place as u32)).collect();
+        let points = Points::new(words, Some(places), &list);
+        let only = |g: &Group| (g.runs.len() == 1).then_some(g.runs[0].label);
+        let is_exception = |g: &Group| only(g).is_some_and(|label| label != base[g.word as usize]);
+        let mut targets: Vec<Vec<usize>> = vec![Vec::new(); self.label_codes.rows];
+        for (i, group) in groups.iter().enumerate().filter(|(_, g)| is_exception(g)) {
+            targets[group.runs[0].label as usize].push(i);
+        }
+        // Enough to win against any base label at the places in question.
+        let strongest = targets.iter().flatten().map(|&i| strength[groups[i].word as usize]);
+        let factor = (strongest.fold(DEFAULT_STRENGTH, f64::max) + 1.0).log2().ceil().exp2();
+        let forbidden = |label: u32| groups.iter().map(|g| only(g) != Some(label)).collect();
+        self.halfspace_units(&points, &targets, forbidden, factor)
+    }
+
+    /// Units around the targets of each label, and the points that each fires for.
+    fn halfspace_units(
+        &self,
+        points: &Points,
+        targets: &[Vec<usize>],
+        forbidden: impl Fn(u32) -> Vec<bool> + Sync,
+        factor: f64,
+    ) -> Result<Vec<(Unit, Vec<u32>)>> {
+        let of_label = |(label, targets): (usize, &Vec<usize>)| -> Result<Vec<(Unit, Vec<u32>)>> {
+            if targets.is_empty() {
+                return Ok(Vec::new());
+            }
+            let halfspaces = cover(points, targets, &forbidden(label as u32))
+                .map_err(|point| too_close("word", points.word(point)))?;
+            Ok(halfspaces.into_iter().map(|h| (self.halfspace_unit(&h, label as u32, factor), h.holds)).collect())
+        };
+        // Collected first, so that an error names the first target in order, on any number of threads.
+        let units: Vec<Result<Vec<_>>> = targets.par_iter().enumerate().map(of_label).collect();
+        Ok(units.into_iter().collect::<Result<Vec<_>>>()?.concat())
+    }
+
+    /// A unit that fires inside a halfspace and gives the points it was made for at least `factor`. Powers of two keep the
+    /// arithmetic of sign codes exact.
+    fn halfspace_unit(&self, halfspace: &Halfspace, label: u32, factor: f64) -> Unit {
+        let scale = halfspace.margin.log2().floor().exp2();
+        Unit {
+            code: halfspace.normal.clone(),
+            id: 0.0,
+            bias: -halfspace.threshold,
+            output: self.output(&[(label, factor / scale)], |x| x),
+        }
+    }
+
+    /// A gate for each token whose label depends on the context.
+    fn gates(
+        &self,
+        groups: &[Group],
+        words: &Codes,
+        places: Option<&Codes>,
+        base: &[u32],
+    ) -> Result<Vec<(usize, Gate)>> {
+        let (low, high) = self.ids.iter().fold((f64::MAX, f64::MIN), |(l, h), &g| (l.min(g), h.max(g)));
+        let mixed: Vec<usize> = (0..groups.len()).filter(|&g| groups[g].runs.len() > 1).collect();
+        let mut used_places: Vec<usize> = mixed.iter().map(|&g| groups[g].place).collect();
+        used_places.sort_unstable();
+        used_places.dedup();
+        let place_gates: HashMap<usize, Halfspace> = match places {
+            Some(codes) => {
+                let all: Vec<(u32, u32)> = (0..self.place_count() as u32).map(|k| (k, 0)).collect();
+                let gate =
+                    |&k: &usize| alone(codes, &all, k).ok_or_else(|| too_close("place", k)).map(|gate| (k, gate));
+                used_places.iter().map(gate).collect::<Result<_>>()?
+            }
+            None => HashMap::new(),
+        };
+        let all: Vec<(u32, u32)> = (0..self.view.vectors.words.rows as u32).map(|w| (w, 0)).collect();
+        let of_word = |list: &[usize]| -> Result<Vec<(usize, Gate)>> {
+            let word = groups[list[0]].word as usize;
+            let word_gate = alone(words, &all, word).ok_or_else(|| too_close("word", word))?;
+            let gate = |&g: &usize| {
+                let range = groups[g].range(base[word], low, high);
+                (g, Gate::new(&word_gate, place_gates.get(&groups[g].place), range))
+            };
+            Ok(list.iter().map(gate).collect())
+        };
+        let by_word: Vec<&[usize]> = mixed.chunk_by(|&a, &b| groups[a].word == groups[b].word).collect();
+        let gates: Vec<Result<Vec<(usize, Gate)>>> = by_word.into_par_iter().map(of_word).collect();
+        Ok(gates.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+    }
+
+    fn place_count(&self) -> usize {
+        self.view.vectors.positions.as_ref().map_or(0, |p| p.rows)
+    }
+
+    /// Hinges along the id for one token: from the left or from the right, whichever end has the base label.
+    fn hinges(&self, group: &Group, gate: &Gate, base: u32, strength: f64, round: fn(f64) -> f64) -> Result<Vec<Unit>> {
+        let leftward = group.runs[0].label != base && group.runs[group.runs.len() - 1].label == base;
+        let sign = if leftward { -1.0 } else { 1.0 };
+        let runs: Vec<Run> = if leftward {
+            group.runs.iter().rev().map(|r| Run { label: r.label, first: -r.last, last: -r.first }).collect()
+        } else {
+            group.runs.clone()
+        };
+        let slope = round(gate.slope);
+        let bias = |at: f64| round(-gate.own - slope * at);
+        let place = |at: f64| (-gate.own - bias(at)) / slope;
+        let hinges = label_hinges::hinges(&runs, base, strength, place).ok_or_else(|| {
+            Error::request(
+                "the ids of two contexts are too close for the precision of the model",
+                "use `precision` f64",
+            )
+        })?;
+        let unit = |hinge: &Hinge| {
+            let per_step: Vec<(u32, f64)> = hinge.bends.iter().map(|&(label, bend)| (label, bend / slope)).collect();
+            let output = self.output(&per_step, round);
+            Unit { code: gate.code.clone(), id: sign * slope, bias: bias(hinge.at), output }
+        };
+        Ok(hinges.iter().map(unit).collect())
+    }
+}
+
+/// The halfspace that holds one code and none of the others.
+fn alone(codes: &Codes, list: &[(u32, u32)], code: usize) -> Option<Halfspace> {
+    let others: Vec<bool> = (0..list.len()).map(|i| i != code).collect();
+    let found = cover(&Points::new(codes, None, list), &[code], &others);
+    found.ok().and_then(|list| list.into_iter().next())
+}
+
+fn too_close(what: &str, number: usize) -> Error {
+    Error::request(
+        format!("the code of {what} number {} is too close to others", number + 1),
+        "use codes of a larger dimension, as in `embedding` sign:96 `positions` sign:64",
+    )
+}
+
+impl Unit {
+    /// What the unit computes before the ReLU.
+    pub fn before(&self, code: &[f64], id: f64) -> f64 {
+        let gate: f64 = self.code.iter().zip(code).map(|(w, x)| w * x).sum();
+        // The gate and the bias nearly cancel for the unit's own token: add them first.
+        (gate + self.bias) + self.id * id
+    }
+}
+
+/// The largest entry in absolute value.
+fn size(x: &[f64]) -> f64 {
+    x.iter().fold(0.0, |m, x| m.max(x.abs()))
+}
+
+/// What holds a hinge shut for all tokens but one.
+struct Gate {
+    code: Vec<f64>,
+    /// `code . x` at the token itself; elsewhere it is so much lower that the id cannot make up for it.
+    own: f64,
+    /// The weight of the id.
+    slope: f64,
+}
+
+impl Gate {
+    /// A gate for a word, at a place where positions are used, for ids that are at most `range` above the lowest hinge.
+    fn new(word: &Halfspace, place: Option<&Halfspace>, range: f64) -> Self {
+        let parts = || std::iter::once(word).chain(place);
+        let drop = parts().map(|h| 2.0 * h.margin).fold(f64::INFINITY, f64::min);
+        // As steep as the drop allows, with some room for rounding: the steeper, the less rounding of the gate matters.
+        let slope = (0.9 * drop / range).clamp(LEAST_SLOPE, 1.0 / LEAST_SLOPE);
+        Self {
+            code: parts().flat_map(|h| &h.normal).copied().collect(),
+            own: parts().map(|h| h.threshold + h.margin).sum(),
+            slope,
+        }
+    }
+}
+
+/// Slopes stay within what double precision holds.
+const LEAST_SLOPE: f64 = 1e-270;
+
+/// Some columns of a matrix.
+fn columns(rows: &Matrix<f64>, columns: std::ops::Range<usize>) -> Matrix<f64> {
+    let data = rows.iter_rows().flat_map(|row| &row[columns.clone()]).copied().collect();
+    Matrix::new(rows.rows, columns.len(), data)
+}

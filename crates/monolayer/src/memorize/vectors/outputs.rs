@@ -1,0 +1,60 @@
+//! What labels are as outputs of a feed-forward block: vectors are themselves, classes are points with a head that finds the
+//! nearest.
+
+use crate::arithmetic::matrix::Matrix;
+use crate::data::{Dataset, Labels, Tokens};
+use crate::error::{Error, Place, Result};
+use crate::model::Head;
+
+/// What the labels of a dataset are as outputs.
+pub(in crate::memorize) enum Outputs<'a> {
+    /// Vectors: themselves.
+    Vectors(Matrix<f64>),
+    /// Classes: points of a grid, and a head that finds the nearest.
+    Classes(&'a [String]),
+}
+
+/// The number of each token's label, and what labels are as outputs.
+pub(in crate::memorize) fn labels_and_outputs(data: &Dataset) -> Result<(Vec<u32>, Outputs<'_>)> {
+    match &data.labels {
+        Labels::None => {
+            Err(Error::data(Place::file(&data.name), "it has no labels", "memorizing needs a label for every token"))
+        }
+        Labels::Classes { ids, names } => Ok((ids.clone(), Outputs::Classes(names.names()))),
+        Labels::Vectors { d, data: vectors } => {
+            if let Tokens::Words { .. } = data.tokens {
+                let help = "give classes as labels, or vectors as tokens";
+                return Err(Error::request("words with vectors as labels", help));
+            }
+            let (ids, first) = crate::data::context::distinct_rows(*d, vectors);
+            let rows = first.iter().flat_map(|&t| &vectors[t * d..(t + 1) * d]).copied().collect();
+            Ok((ids, Outputs::Vectors(Matrix::new(first.len(), *d, rows))))
+        }
+    }
+}
+
+impl Outputs<'_> {
+    /// The output of each label in dimension d. Classes get the unit vectors if there are enough, else the corners of the
+    /// smallest grid of whole numbers with enough of them, around 0.
+    pub fn points(&self, d: usize) -> Matrix<f64> {
+        match self {
+            Self::Vectors(points) => points.clone(),
+            Self::Classes(names) if names.len() <= d => {
+                Matrix::from_fn(names.len(), d, |l, i| if l == i { 1.0 } else { 0.0 })
+            }
+            Self::Classes(names) => {
+                let enough = |side: usize| (side as f64).powi(d as i32) >= names.len() as f64;
+                let side = (2..=names.len()).find(|&side| enough(side)).unwrap_or(2);
+                let digit = |l: usize, i: usize| l / side.saturating_pow(i as u32) % side;
+                Matrix::from_fn(names.len(), d, |l, i| digit(l, i) as f64 - (side / 2) as f64)
+            }
+        }
+    }
+
+    /// The head that finds the nearest point: `c . y - |c|^2 / 2` is largest for the nearest c.
+    pub fn head(&self, points: &Matrix<f64>) -> Option<Head<f64>> {
+        let Self::Classes(names) = self else { return None };
+        let bias = points.iter_rows().map(|c| -c.iter().map(|x| x * x).sum::<f64>() / 2.0).collect();
+        Some(Head { labels: names.to_vec(), weight: points.clone(), bias })
+    }
+}

@@ -1,0 +1,148 @@
+//! certificate.json: what was proved about a model. A separate program checks it and believes nothing of it.
+
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::data::Dataset;
+use crate::error::{Error, Result};
+use crate::model::Model;
+use crate::model::rank::rank;
+
+/// The version of certificate.json.
+pub const FORMAT: &str = "monolayer-certificate/1";
+
+/// A claim about a model.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Claim {
+    /// So many tokens of the data get their label.
+    Labels {
+        /// `"f32"`, `"f64"` or `"real"`.
+        arithmetic: String,
+        /// How many tokens are proved right.
+        right: usize,
+        /// Possible tokens that are not proved: sequence and token, from 1.
+        undecided: Vec<(usize, usize)>,
+        /// The smallest margin of a label over its error bound.
+        smallest_margin_ratio: f64,
+    },
+    /// Every possible token's output is this near its label, in every coordinate.
+    Outputs {
+        /// `"f64"` or `"real"`.
+        arithmetic: String,
+        /// How near.
+        tolerance: f64,
+    },
+    /// The attention of a layer is an (r, delta)-contextual mapping of the data (Definition 2).
+    ContextualMapping {
+        /// The layer, from 0.
+        layer: usize,
+        /// `"real"`.
+        arithmetic: String,
+        /// The binary logarithm of r.
+        log2_r: f64,
+        /// The binary logarithm of delta.
+        log2_delta: f64,
+    },
+    /// d_p between the model and a function, over the cube, is at most this.
+    Distance {
+        /// `"f64"`: rounding included, in any order of summation; or `"real"`.
+        arithmetic: String,
+        /// The exponent.
+        p: f64,
+        /// The bound.
+        bound: f64,
+        /// The function, as it was given.
+        function: String,
+    },
+    /// A matrix has this rank, exactly.
+    Rank {
+        /// The tensor.
+        tensor: String,
+        /// Its rank.
+        rank: usize,
+    },
+}
+
+impl Claim {
+    /// The contextual mapping that a layer 0 was proved to be; with some room for a checker with bounds of its own. Where
+    /// there is only one context (an infinite distance) any delta will do.
+    pub fn contextual_mapping(r: f64, log2_delta: f64) -> Self {
+        const ROOM: f64 = 1e-6;
+        let log2_r = r.log2() + ROOM;
+        let arithmetic = "real".to_owned();
+        Self::ContextualMapping { layer: 0, arithmetic, log2_r, log2_delta: log2_delta.min(log2_r) - ROOM }
+    }
+
+    /// The ranks of the matrices of a model's first layer, which has one head.
+    pub fn ranks(model: &Model<f64>) -> Vec<Self> {
+        let attention = model.transformer.layers.first().and_then(|layer| layer.attention.as_ref());
+        let Some([head]) = attention.map(|attention| attention.heads.as_slice()) else { return Vec::new() };
+        [("w_q", &head.w_q), ("w_k", &head.w_k), ("w_v", &head.w_v), ("w_o", &head.w_o)]
+            .map(|(name, w)| Self::Rank { tensor: format!("layers.0.attention.{name}"), rank: rank(w.cols, &w.data) })
+            .to_vec()
+    }
+}
+
+/// Writes certificate.json beside the files of a model that was made from data, all named by their hashes.
+pub fn write(dir: &Path, data: &Dataset, impossible: usize, claims: &[Claim]) -> Result<()> {
+    let data = json!({
+        "hash": data.hash(),
+        "tokens": data.tokens(),
+        "sequences": data.sequences(),
+        "impossible": impossible,
+    });
+    put(dir, &[("data", data)], claims, None, None)
+}
+
+/// Writes certificate.json beside the files of a model that was made from a function: what its author vouches for is an
+/// assumption, and `hints` help a checker.
+pub fn write_for_function(dir: &Path, claims: &[Claim], vouched: Option<String>, hints: Value) -> Result<()> {
+    put(dir, &[], claims, vouched, Some(hints))
+}
+
+fn put(
+    dir: &Path,
+    more: &[(&str, Value)],
+    claims: &[Claim],
+    vouched: Option<String>,
+    hints: Option<Value>,
+) -> Result<()> {
+    let hash = |name: &str| -> Result<Value> {
+        let path = dir.join(name);
+        match std::fs::read(&path) {
+            Ok(bytes) => Ok(blake3::hash(&bytes).to_hex().as_str().into()),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Value::Null),
+            Err(e) => Err(Error::io(path, e)),
+        }
+    };
+    let numbers = if dir.join("weights.json").exists() { "weights.json" } else { "model.safetensors" };
+    let mut certificate = json!({
+        "format": FORMAT,
+        "model": {
+            "config": hash("config.json")?,
+            "tensors": hash(numbers)?,
+            "vocabulary": hash("vocabulary.json")?,
+        },
+    });
+    for (name, value) in more {
+        certificate[name] = value.clone();
+    }
+    certificate["claims"] = json!(claims);
+    certificate["assumptions"] = json!({
+        "exp_ulp": crate::memorize::context_id::EXP_ULP,
+        "softmax": "max subtracted, scores formed from projected keys and queries, plain IEEE arithmetic of the \
+                    claim's precision, any order of summation",
+    });
+    if let Some(vouched) = vouched {
+        certificate["assumptions"]["function"] = vouched.into();
+    }
+    if let Some(hints) = hints {
+        certificate["hints"] = hints;
+    }
+    let path = dir.join("certificate.json");
+    let text = serde_json::to_string_pretty(&certificate).expect("plain data");
+    std::fs::write(&path, text + "\n").map_err(|e| Error::io(path, e))
+}

@@ -1,0 +1,183 @@
+//! The fast forward pass: ragged sequences packed one after another, blocks of them spread over the threads.
+//!
+//! Each block of sequences goes through the whole model on one thread, and the blocks depend on the data alone, so the
+//! result is the same, bit for bit, for any number of threads. The plain versions are beside the definitions, in
+//! [`crate::attention`], [`crate::feed_forward`] and [`crate::transformer`].
+
+use std::ops::Range;
+
+use crate::arithmetic::kernels::Parallelism;
+use rayon::prelude::*;
+
+use crate::arithmetic::kernels::{self, Real};
+use crate::arithmetic::matrix::Matrix;
+use crate::paper::attention::{Attention, Kind, Mask};
+use crate::paper::feed_forward::FeedForward;
+use crate::paper::transformer::Transformer;
+
+/// Tokens a block holds at least (unless the data end): enough to keep matrix products busy.
+pub const BLOCK: usize = 512;
+/// Hidden units evaluated at a time: the hidden layer of a block of tokens stays in a core's cache.
+const UNITS: usize = 512;
+/// A single sequence longer than this has its attention spread over the threads.
+const LONG: usize = 4 * BLOCK;
+
+/// Consecutive sequences of about [`BLOCK`] tokens, as ranges of sequence numbers.
+pub fn blocks(offsets: &[usize]) -> Vec<Range<usize>> {
+    let mut blocks = Vec::new();
+    let mut start = 0;
+    for end in 1..offsets.len() {
+        if offsets[end] - offsets[start] >= BLOCK || end + 1 == offsets.len() {
+            blocks.push(start..end);
+            start = end;
+        }
+    }
+    blocks
+}
+
+/// Runs the Transformer on packed sequences: `offsets` as in [`crate::Dataset`], `h` row-major `[tokens, d]`, in place.
+pub fn transform<R: Real>(transformer: &Transformer<R>, offsets: &[usize], h: &mut [R]) {
+    let d = transformer.d;
+    if let Some(block) = &transformer.pre_feed_forward {
+        feed_forward(block, d, h);
+    }
+    for layer in &transformer.layers {
+        if let Some(block) = &layer.attention {
+            attend(block, d, offsets, h);
+        }
+        if let Some(block) = &layer.feed_forward {
+            feed_forward(block, d, h);
+        }
+    }
+}
+
+/// Eq. 3 on packed tokens: `h + W2 relu(W1 h + b1) + b2`, some hidden units at a time.
+pub fn feed_forward<R: Real>(block: &FeedForward<R>, d: usize, h: &mut [R]) {
+    let q = block.b1.len();
+    let before = h.to_vec();
+    for row in h.chunks_exact_mut(d) {
+        row.iter_mut().zip(&block.b2).for_each(|(h, &b)| *h += b);
+    }
+    let mut hidden = Vec::new();
+    for tokens in (0..h.len() / d).step_by(BLOCK) {
+        let tokens = tokens..(tokens + BLOCK).min(h.len() / d);
+        let input = &before[tokens.start * d..tokens.end * d];
+        let output = &mut h[tokens.start * d..tokens.end * d];
+        for unit in (0..q).step_by(UNITS) {
+            let units = unit..(unit + UNITS).min(q);
+            let (w1, b1) = (&block.w1.data[units.start * d..units.end * d], &block.b1[units.clone()]);
+            hidden.resize(tokens.len() * units.len(), R::ZERO);
+            kernels::product(input, w1, d, &mut hidden, false, Parallelism::None);
+            for row in hidden.chunks_exact_mut(units.len()) {
+                kernels::vectorized(
+                    #[inline(always)]
+                    || {
+                        for (x, &b) in row.iter_mut().zip(b1) {
+                            *x = (*x + b).larger(R::ZERO);
+                        }
+                    },
+                );
+            }
+            // Column `units` of W2, transposed.
+            let w2 = &block.w2.data[units.start..];
+            let strides = (1, q);
+            kernels::product_strided(
+                tokens.len(),
+                d,
+                units.len(),
+                &hidden,
+                (units.len(), 1),
+                w2,
+                strides,
+                output,
+                true,
+                Parallelism::None,
+            );
+        }
+    }
+}
+
+/// Eqs. 2 and 5 on packed sequences, in place.
+pub fn attend<R: Real>(attention: &Attention<R>, d: usize, offsets: &[usize], h: &mut [R]) {
+    let tokens = h.len() / d;
+    let first = offsets[0];
+    let mut mixed = Vec::new();
+    let before = h.to_vec();
+    for head in &attention.heads {
+        let s = head.w_q.rows;
+        // Projections with one row per component, so that the loops over keys run along memory. Equal tokens must get
+        // equal hardmax scores, to the last bit, which a matrix product does not promise.
+        let project = |weights: &Matrix<R>| {
+            if attention.kind == Kind::Hardmax {
+                let component = |w| before.chunks_exact(d).map(move |x| kernels::dot(w, x));
+                return weights.iter_rows().flat_map(component).collect();
+            }
+            let mut out = vec![R::ZERO; s * tokens];
+            kernels::product(&weights.data, &before, d, &mut out, false, Parallelism::None);
+            out
+        };
+        let (q, k, v) = (project(&head.w_q), project(&head.w_k), project(&head.w_v));
+        mixed.resize(tokens * s, R::ZERO);
+        for window in offsets.windows(2) {
+            let range = window[0] - first..window[1] - first;
+            let out = &mut mixed[range.start * s..range.end * s];
+            let sequence = Projected { s, tokens, range: range.clone(), q: &q, k: &k, v: &v };
+            if range.len() > LONG {
+                out.par_chunks_mut(BLOCK * s).enumerate().for_each(|(i, out)| {
+                    sequence.mix(attention.kind, attention.mask, i * BLOCK, out);
+                });
+            } else {
+                sequence.mix(attention.kind, attention.mask, 0, out);
+            }
+        }
+        kernels::product(&mixed, &head.w_o.data, s, h, true, Parallelism::None);
+    }
+}
+
+/// The projected tokens of one sequence among those of a block.
+struct Projected<'a, R> {
+    s: usize,
+    tokens: usize,
+    range: Range<usize>,
+    q: &'a [R],
+    k: &'a [R],
+    v: &'a [R],
+}
+
+impl<R: Real> Projected<'_, R> {
+    /// The value mixtures of the queries from place `first` on, one row of `out` each.
+    fn mix(&self, kind: Kind, mask: Mask, first: usize, out: &mut [R]) {
+        let component = |x, c| {
+            let row: &[R] = x;
+            &row[c * self.tokens + self.range.start..c * self.tokens + self.range.end]
+        };
+        let mut scores = vec![R::ZERO; self.range.len()];
+        for (i, out) in out.chunks_exact_mut(self.s).enumerate() {
+            let query = first + i;
+            let visible = match mask {
+                Mask::None => self.range.len(),
+                Mask::Causal => query + 1,
+            };
+            let scores = &mut scores[..visible];
+            kernels::vectorized(
+                #[inline(always)]
+                || {
+                    scores.fill(R::ZERO);
+                    for c in 0..self.s {
+                        let q = component(self.q, c)[query];
+                        for (score, &k) in scores.iter_mut().zip(component(self.k, c)) {
+                            *score += q * k;
+                        }
+                    }
+                    let total = match kind {
+                        Kind::Softmax => kernels::soften(scores),
+                        Kind::Hardmax => kernels::harden(scores),
+                    };
+                    for (c, out) in out.iter_mut().enumerate() {
+                        *out = kernels::dot(scores, &component(self.v, c)[..visible]) / total;
+                    }
+                },
+            );
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The feed-forward block of a compiled model, evaluated through its gates: for each word only the units that can fire for it.
+//!
+//! In a model of words with one layer, a unit computes `w1 . x + w1 . (W_O mixture) + b1`, x being the word's code plus the
+//! place's. The mixture of values is bounded by the largest value of any token, so a unit whose sum stays below 0 for
+//! every place and every mixture never fires for the word. In a compiled model nearly all are like that for each word.
+
+use crate::arithmetic::kernels::Parallelism;
+use rayon::prelude::*;
+
+use crate::arithmetic::kernels::{self, Real};
+use crate::arithmetic::matrix::Matrix;
+use crate::model::Model;
+use crate::paper::feed_forward::FeedForward;
+
+/// Words whose products with all units are formed at a time.
+const BLOCK: usize = 256;
+
+/// With more open units per word than one in so many, plain matrix products are faster.
+const WORTHWHILE: usize = 16;
+
+/// Which units can fire for which word, and what they add where.
+#[derive(Debug, Clone)]
+pub struct Sparse<R> {
+    /// For each word, the units that can fire for it; empty for words that were not asked for.
+    open: Vec<Vec<u32>>,
+    /// For each unit, the coordinates it adds to, with its weights.
+    outputs: Vec<Vec<(u32, R)>>,
+}
+
+impl<R: Real> Sparse<R> {
+    /// The open units of the words marked in `used`. `None` where the model is not of the kind, or has so many open units that
+    /// it would not pay.
+    pub fn new(model: &Model<R>, used: &[bool]) -> Option<Self> {
+        let words = model.words.as_ref()?;
+        let [layer] = &model.transformer.layers[..] else { return None };
+        let block = layer.feed_forward.as_ref()?;
+        if model.transformer.pre_feed_forward.is_some() {
+            return None;
+        }
+        let largest_input = largest_input(model, block);
+        let wanted: Vec<usize> = (0..used.len()).filter(|&w| used[w]).collect();
+        let q = block.b1.len();
+        let lists: Vec<Vec<Vec<u32>>> = wanted
+            .par_chunks(BLOCK)
+            .map(|chunk| {
+                let rows: Vec<R> = chunk.iter().flat_map(|&w| words.embedding.row(w)).copied().collect();
+                let mut sums = vec![R::ZERO; chunk.len() * q];
+                kernels::product(&rows, &block.w1.data, block.w1.cols, &mut sums, false, Parallelism::None);
+                let can_fire = |row: &[R]| -> Vec<u32> {
+                    (0..q).filter(|&j| row[j].to_f64() + largest_input[j] > 0.0).map(|j| j as u32).collect()
+                };
+                sums.chunks_exact(q).map(can_fire).collect()
+            })
+            .collect();
+        let mut open = vec![Vec::new(); used.len()];
+        let mut total = 0;
+        for (&w, list) in wanted.iter().zip(lists.into_iter().flatten()) {
+            total += list.len();
+            open[w] = list;
+        }
+        let output = |j: usize| {
+            let weight = |c: usize| (c as u32, block.w2.data[c * q + j]);
+            (0..block.w2.rows).map(weight).filter(|(_, w)| *w != R::ZERO).collect()
+        };
+        (total * WORTHWHILE <= wanted.len() * q)
+            .then(|| Self { open, outputs: (0..q).into_par_iter().map(output).collect() })
+    }
+
+    /// Eq. 3 on packed tokens of these words, in place.
+    pub fn feed_forward(&self, block: &FeedForward<R>, words: &[u32], h: &mut [R]) {
+        let d = block.b2.len();
+        let mut before = vec![R::ZERO; d];
+        for (&word, row) in words.iter().zip(h.chunks_exact_mut(d)) {
+            before.copy_from_slice(row);
+            row.iter_mut().zip(&block.b2).for_each(|(h, &b)| *h += b);
+            for &j in &self.open[word as usize] {
+                let w1 = block.w1.row(j as usize);
+                let sum = kernels::vectorized(
+                    #[inline(always)]
+                    || kernels::dot(w1, &before),
+                );
+                let x = sum + block.b1[j as usize];
+                if x > R::ZERO {
+                    self.outputs[j as usize].iter().for_each(|&(c, w)| row[c as usize] += w * x);
+                }
+            }
+        }
+    }
+}
+
+/// The most that places, attention and bias can add to what each unit reads of a word's code, rounding included.
+fn largest_input<R: Real>(model: &Model<R>, block: &FeedForward<R>) -> Vec<f64> {
+    let d = model.transformer.d;
+    let wide = |x: &[R]| -> Vec<f64> { x.iter().map(|x| x.to_f64()).collect() };
+    let products = |rows: &Matrix<R>, with: &Matrix<R>| {
+        let mut out = vec![0.0; rows.rows * with.rows];
+        kernels::product(&wide(&rows.data), &wide(&with.data), d, &mut out, false, Parallelism::None);
+        Matrix::new(rows.rows, with.rows, out)
+    };
+    let largest = |m: &Matrix<f64>, c: usize| m.iter_rows().map(|row| row[c].abs()).fold(0.0, f64::max);
+    let mut largest_input: Vec<f64> = wide(&block.b1);
+    if let Some(positions) = &model.positions {
+        let places = products(positions, &block.w1);
+        for (j, largest_input) in largest_input.iter_mut().enumerate() {
+            *largest_input += places.iter_rows().map(|row| row[j]).fold(f64::NEG_INFINITY, f64::max);
+        }
+    }
+    let heads = model.transformer.layers[0].attention.iter().flat_map(|attention| &attention.heads);
+    for head in heads {
+        let words = model.words.as_ref().map(|w| products(&w.embedding, &head.w_v));
+        let places = model.positions.as_ref().map(|p| products(p, &head.w_v));
+        for c in 0..head.w_v.rows {
+            let value = [&words, &places].into_iter().flatten().map(|m| largest(m, c)).sum::<f64>();
+            let column: Vec<f64> = (0..d).map(|i| head.w_o.row(i)[c].to_f64()).collect();
+            for (j, largest_input) in largest_input.iter_mut().enumerate() {
+                let weight: f64 = block.w1.row(j).iter().zip(&column).map(|(w, o)| w.to_f64() * o).sum();
+                *largest_input += weight.abs() * value;
+            }
+        }
+    }
+    // Sums of so many terms, in any order, are off by less than this share of their terms.
+    let share = (d as f64 + 8.0) * 4.0 * R::UNIT_ROUNDOFF.to_f64();
+    let codes = model.words.iter().flat_map(|words| &words.embedding.data);
+    let entry = codes.fold(0.0, |m: f64, x| m.max(x.to_f64().abs()));
+    for (j, largest_input) in largest_input.iter_mut().enumerate() {
+        let size: f64 = block.w1.row(j).iter().map(|w| w.to_f64().abs()).sum::<f64>() * entry;
+        *largest_input += share * (size + largest_input.abs());
+    }
+    largest_input
+}

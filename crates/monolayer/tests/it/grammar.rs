@@ -1,0 +1,77 @@
+//! The files of grammar/: the library reads and refuses what expected.json says, and knows the canonical form of datasets.
+
+use std::path::{Path, PathBuf};
+
+use monolayer::model::exact_file;
+use monolayer::{AnyModel, Dataset};
+use serde_json::Value;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../grammar")
+}
+
+/// The cases of a kind: name, what is expected, whether the library reads it.
+fn cases(kind: &str) -> Vec<(String, Value, bool)> {
+    let text = std::fs::read(folder().join("expected.json")).unwrap();
+    let expected: Value = serde_json::from_slice(&text).unwrap();
+    let reads = |case: &Value| case["readers"].as_array().is_some_and(|readers| readers.contains(&"library".into()));
+    let case = |(name, case): (&String, &Value)| (name.clone(), case.clone(), reads(case));
+    expected[kind].as_object().unwrap().iter().map(case).collect()
+}
+
+fn open(directory: &Path) -> monolayer::Result<()> {
+    if exact_file::is_exact(directory)? {
+        exact_file::read(directory).map(|_| ())
+    } else {
+        AnyModel::open(directory).map(|_| ())
+    }
+}
+
+#[test]
+fn models() {
+    let cases = cases("models");
+    let mut wrong = Vec::new();
+    for (name, case, reads) in &cases {
+        match open(&folder().join("models").join(name)) {
+            Ok(()) if !reads => wrong.push(format!("{name} is read: {}", case["why"])),
+            Err(error) if *reads => wrong.push(format!("{name} is refused: {error}")),
+            _ => (),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(cases.len() > 100 && cases.iter().any(|(_, _, reads)| *reads));
+}
+
+#[test]
+fn what_cannot_be_run_yet_is_named() {
+    let later: Vec<_> =
+        cases("models").into_iter().filter(|(_, case, reads)| case["answer"] == "read" && !reads).collect();
+    assert!(!later.is_empty());
+    for (name, _, _) in later {
+        let error = open(&folder().join("models").join(&name)).unwrap_err().to_string();
+        assert!(error.contains("no engine of this version runs them"), "{name}: {error}");
+    }
+}
+
+#[test]
+fn datasets() {
+    let cases = cases("data");
+    let mut wrong = Vec::new();
+    for (name, case, reads) in &cases {
+        match Dataset::open(folder().join("data").join(name).to_str().unwrap()) {
+            Ok(_) if !reads => wrong.push(format!("{name} is read: {}", case["why"])),
+            Err(error) if *reads => wrong.push(format!("{name} is refused: {error}")),
+            Ok(data) => {
+                let mut canonical = Vec::new();
+                data.write_canonical(&mut canonical).unwrap();
+                if canonical != case["canonical"].as_str().unwrap().as_bytes() {
+                    wrong.push(format!("{name} is {:?}", String::from_utf8_lossy(&canonical)));
+                }
+                assert_eq!(data.hash(), blake3::hash(&canonical).to_hex().as_str());
+            }
+            Err(_) => (),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(cases.len() > 40 && cases.iter().any(|(_, _, reads)| *reads));
+}
