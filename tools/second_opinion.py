@@ -80,19 +80,65 @@ def read_jsonl(path):
     return [list(zip(line["tokens"], map(str, line["labels"]), strict=True)) for line in lines]
 
 
-def impossible_tokens(sequences, positions, causal):
-    """Whether each token's label is not the majority label of its context (ties: the label that comes first)."""
-    counts, contexts = {}, []
-    for sequence in sequences:
-        tokens = [(word, place if positions else 0) for place, (word, _) in enumerate(sequence)]
-        for place, (_, label) in enumerate(sequence):
-            visible = Counter(tokens[: place + 1] if causal else tokens)
-            divisor = math.gcd(*visible.values())
-            context = (tokens[place], frozenset((token, count // divisor) for token, count in visible.items()))
-            counts.setdefault(context, Counter())[label] += 1
-            contexts.append((context, label))
+def sees(mask, i, j):
+    """Whether place i sees place j; the start token is at place -1."""
+    if i == j or j == -1 or mask == "none":
+        return True
+    if mask == "causal":
+        return j <= i
+    if "prefix" in mask:
+        return j < mask["prefix"] or j <= i
+    before, after = mask["band"]
+    return i - before <= j <= i + after
+
+
+def classes(config, sequences):
+    """A class per token: tokens of one class have equal outputs for all weights.
+
+    Attention sees a token and the normalized multiset of visible ones, layer by layer.
+    """
+    first = [config["start"]] if "start" in config else []
+    states = [[(word, place if config["max_length"] else 0) for place, word in enumerate(first + words)] for words in sequences]
+    for layer in config["layers"]:
+        if not layer.get("attention"):
+            continue
+        names = {}
+        for k, state in enumerate(states):
+            fresh = []
+            for i, token in enumerate(state):
+                visible = Counter(other for j, other in enumerate(state) if sees(layer["attention"]["mask"], i - len(first), j - len(first)))
+                divisor = math.gcd(*visible.values())
+                name = (token, frozenset((other, count // divisor) for other, count in visible.items()))
+                fresh.append(names.setdefault(name, len(names)))
+            states[k] = fresh
+    return [token for state in states for token in state[len(first) :]]
+
+
+def impossible_tokens(config, sequences):
+    """Whether each token's label is not the majority label of its class (ties: the label that comes first)."""
+    found = classes(config, [[word for word, _ in sequence] for sequence in sequences])
+    labels = [label for sequence in sequences for _, label in sequence]
+    counts = {}
+    for name, label in zip(found, labels, strict=True):
+        counts.setdefault(name, Counter())[label] += 1
     # A Counter lists equally frequent labels in order of first appearance.
-    return [counts[context].most_common(1)[0][0] != label for context, label in contexts]
+    return [counts[name].most_common(1)[0][0] != label for name, label in zip(found, labels, strict=True)]
+
+
+class UndecidedError(Exception):
+    """More bits would be needed."""
+
+
+# exp of less than this is bounded by a power of two far below all that matters.
+SMALLEST = -1_000_000
+
+
+def exp(x):
+    """An interval's exponential; numbers of millions of digits are not made."""
+    if x.b > -SMALLEST:
+        raise UndecidedError
+    low = iv.exp(iv.mpf(x.a)).a if x.a > SMALLEST else 0
+    return iv.mpf([low, iv.exp(iv.mpf(max(x.b, SMALLEST))).b])
 
 
 def dot(weights, vector):
@@ -109,9 +155,9 @@ def feed_forward(tensors, name, h):
     return [x + dot(row, units) + b for x, row, b in zip(h, w2, b2, strict=True)]
 
 
-def attend(layer, tensors, name, tokens, i):
+def attend(layer, tensors, name, tokens, i, first):
     """Equations 2 and 5 at token i."""
-    visible = tokens[: i + 1] if layer["mask"] == "causal" else tokens
+    visible = [x for j, x in enumerate(tokens) if sees(layer["mask"], i - first, j - first)]
     out = list(tokens[i])
     for head in range(layer["heads"]):
         w_q, w_k, w_v, w_o = (tensors[f"{name}.{part}"][head] for part in ("w_q", "w_k", "w_v", "w_o"))
@@ -125,7 +171,7 @@ def attend(layer, tensors, name, tokens, i):
             g = [mean(column) if exact or len(chosen) == 1 else hull(column) for column in zip(*chosen, strict=True)]
         else:
             top = iv.mpf(max(score.a for score in scores))
-            weights = [iv.exp(score - top) for score in scores]
+            weights = [exp(score - top) for score in scores]
             g = [sum((w * v for w, v in zip(weights, column, strict=True)), iv.mpf(0)) / sum(weights) for column in zip(*values, strict=True)]
         out = [x + dot(row, g) for x, row in zip(out, w_o, strict=True)]
     return out
@@ -140,7 +186,8 @@ def hull(column):
 
 
 def outputs(config, tensors, rows):
-    """The outputs of all tokens of a sequence of embedding rows."""
+    """The outputs of all tokens of a sequence of embedding rows, the start token's first where there is one."""
+    first = 1 if "start" in config else 0
     positions = tensors.get("positions.weight")
     tokens = [[iv.mpf(x) for x in row] for row in rows]
     if positions is not None:
@@ -149,7 +196,7 @@ def outputs(config, tensors, rows):
         tokens = [feed_forward(tensors, "pre_feed_forward", token) for token in tokens]
     for i, layer in enumerate(config["layers"]):
         if layer.get("attention"):
-            tokens = [attend(layer["attention"], tensors, f"layers.{i}.attention", tokens, t) for t in range(len(tokens))]
+            tokens = [attend(layer["attention"], tensors, f"layers.{i}.attention", tokens, t, first) for t in range(len(tokens))]
         if layer["hidden"]:
             tokens = [feed_forward(tensors, f"layers.{i}.feed_forward", token) for token in tokens]
     return tokens
@@ -175,18 +222,22 @@ def check(directory, data):
     vocabulary = json.loads((directory / "vocabulary.json").read_text("utf-8"), object_pairs_hook=once)
     tensors = read_tensors(directory / "model.safetensors")
     sequences = read_jsonl(data) if data.suffix == ".jsonl" else read_conll(data)
-    masks = [layer["attention"]["mask"] for layer in config["layers"] if layer.get("attention")]
-    causal = bool(masks) and all(mask == "causal" for mask in masks)
-    impossible = impossible_tokens(sequences, "positions.weight" in tensors, causal)
+    impossible = impossible_tokens(config, sequences)
+    start = [vocabulary[config["start"]]] if "start" in config else []
     letters = []
     for sequence in sequences:
         ids = [vocabulary[word] if word in vocabulary else vocabulary["<unk>"] for word, _ in sequence]
-        found = outputs(config, tensors, [tensors["embedding.weight"][i] for i in ids])
+        try:
+            found = outputs(config, tensors, [tensors["embedding.weight"][i] for i in start + ids])[len(start) :]
+        except UndecidedError:
+            found = [None] * len(ids)
         for (_, label), output in zip(sequence, found, strict=True):
             if impossible[len(letters)]:
                 letters.append("i")
             elif label not in config["labels"]:
                 letters.append("r")
+            elif output is None:
+                letters.append("u")
             else:
                 wanted = config["labels"].index(label)
                 letters.append(decide(tensors["head.weight"], tensors["head.bias"], output, wanted))

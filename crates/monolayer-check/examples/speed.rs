@@ -1,20 +1,19 @@
 //! How long the checker takes on a dense model, as training makes them, and a dataset of the size of CoNLL-2003.
 //!
 //! Weights are random, in single precision; so are sentences and labels. Nearly every token should be decided, right or wrong.
-//! `cargo run --release -p monolayer-check --example speed -- --hidden 10000 --heads 8 --head-size 16 --layers 3`
+//! `cargo run --release -p monolayer-check --example speed -- --hidden 256 --heads 8 --head-size 16 --layers 3`
 
 #[allow(dead_code)]
 #[path = "soundness/random.rs"]
 mod random;
 
-use std::time::Instant;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
 
-use monolayer_check::Precision;
-use monolayer_check::dataset::{Alphabet, Dataset, Labels};
-use monolayer_check::decide::Decision;
-use monolayer_check::labels::Pass;
-use monolayer_check::model::{Attention, Dtype, Embedding, FeedForward, Head, Layer, Model};
+use monolayer_check::{Options, verify};
 use random::Random;
+use serde_json::{Map, Value, json};
 
 const WORDS: usize = 23_623;
 const LABELS: usize = 8;
@@ -24,89 +23,76 @@ fn main() {
     let value = |name: &str, default: usize| {
         arguments.iter().position(|a| a == name).map_or(default, |i| arguments[i + 1].parse().expect("a number"))
     };
-    let (tokens, d, hidden) = (value("--tokens", 203_621), value("--d", 64), value("--hidden", 10_000));
+    let (tokens, d, hidden) = (value("--tokens", 203_621), value("--d", 64), value("--hidden", 256));
     let (heads, size, layers) = (value("--heads", 1), value("--head-size", 1), value("--layers", 1));
+    let options = Options { threads: value("--threads", Options::default().threads), ..Options::default() };
+    let dir = tempfile::tempdir().expect("a temporary directory");
     let mut random = Random(1);
-    let dataset = dataset(&mut random, tokens);
-    let model = model(&mut random, [d, hidden, heads, size, layers]);
-    let skip = vec![false; dataset.tokens()];
-    let pass = Pass {
-        model: &model,
-        dataset: &dataset,
-        precision: Precision::F32,
-        exp_ulp: 4.0,
-        tolerance: None,
-        skip: &skip,
-        first: false,
-        bits: 1024,
-        comfortable: 2.0,
-    };
-    let start = Instant::now();
-    let outcome = pass.run().expect("a well-formed case");
-    let seconds = start.elapsed().as_secs_f64();
-    let count = |test: fn(&Decision) -> bool| outcome.decisions.iter().flatten().filter(|d| test(d)).count();
+    let data = dir.path().join("data.conll");
+    fs::write(&data, sentences(&mut random, tokens)).expect("it can be written");
+    model(&mut random, [d, hidden, heads, size, layers], dir.path());
+    let report = verify(dir.path(), data.to_str(), &options);
+    assert!(report.error.is_none(), "{}", report.text());
     println!(
-        "{tokens} tokens, d = {d}, {hidden} hidden units, {heads} heads of size {size}, {layers} layers: {seconds:.1} s on {} \
+        "{tokens} tokens, d = {d}, {hidden} hidden units, {heads} heads of size {size}, {layers} layers: {:.1} s on {} \
          threads; {} right, {} wrong, {} open",
-        rayon::current_num_threads(),
-        count(|d| matches!(d, Decision::Right(_))),
-        count(|d| matches!(d, Decision::Wrong(_))),
-        count(|d| matches!(d, Decision::Open(..)))
+        report.seconds, options.threads, report.verified, report.refuted, report.unknown
     );
 }
 
 /// Sentences of up to 40 words, frequent words first.
-fn dataset(random: &mut Random, tokens: usize) -> Dataset {
-    let mut offsets = vec![0];
-    while offsets[offsets.len() - 1] < tokens {
-        offsets.push((offsets[offsets.len() - 1] + 1 + random.below(40)).min(tokens));
+fn sentences(random: &mut Random, tokens: usize) -> String {
+    let mut text = String::new();
+    let mut left = 0;
+    for _ in 0..tokens {
+        if left == 0 {
+            text.push('\n');
+            left = 1 + random.below(40);
+        }
+        left -= 1;
+        let word = (WORDS as f64 * random.signed().powi(4)) as usize;
+        let _ = writeln!(text, "w{word} L{}", random.below(LABELS));
     }
-    let word = |random: &mut Random| (WORDS as f64 * random.signed().powi(4)) as u32;
-    let ids: Vec<u32> = (0..tokens).map(|_| word(random)).collect();
-    let classes = (0..tokens).map(|_| random.below(LABELS) as u32).collect();
-    let names = |prefix: &str, n: usize| (0..n).map(|i| format!("{prefix}{i}")).collect::<Vec<_>>();
-    Dataset {
-        name: "random".into(),
-        hash: String::new(),
-        ids,
-        alphabet: Alphabet::Words(names("w", WORDS)),
-        labels: Labels::Classes(classes, names("L", LABELS)),
-        offsets,
-        lines: vec![],
-        warnings: vec![],
-    }
+    text
 }
 
-fn model(random: &mut Random, [d, hidden, heads, size, layers]: [usize; 5]) -> Model {
-    let mut numbers = |n: usize, inputs: usize| -> Vec<f64> {
-        let scale = 1.0 / (inputs as f64).sqrt();
-        (0..n).map(|_| f64::from((scale * random.signed()) as f32)).collect()
-    };
-    let wide = heads * size;
-    let mut layer = || {
-        let [w_q, w_k, w_v] = [(); 3].map(|()| numbers(wide * d, d));
-        let w_o = numbers(wide * d, wide);
-        let attention = Attention { hard: false, causal: false, heads, size, w_q, w_k, w_v, w_o };
-        let (w1, b1) = (numbers(hidden * d, d), numbers(hidden, d));
-        let (w2, b2) = (numbers(hidden * d, hidden), numbers(d, hidden));
-        Layer { attention: Some(attention), feed_forward: Some(FeedForward { hidden, w1, b1, w2, b2 }) }
-    };
-    let layers = (0..layers).map(|_| layer()).collect();
-    Model {
-        d,
-        dtype: Dtype::F32,
-        max_length: None,
-        embedding: Some(Embedding {
-            vocabulary: (0..WORDS).map(|i| (format!("w{i}"), i as u32)).collect(),
-            weight: numbers(WORDS * d, 1),
-        }),
-        positions: None,
-        pre_feed_forward: None,
-        layers,
-        head: Some(Head {
-            labels: (0..LABELS).map(|i| format!("L{i}")).collect(),
-            weight: numbers(LABELS * d, d),
-            bias: numbers(LABELS, d),
-        }),
+/// Writes a model of random numbers.
+fn model(random: &mut Random, [d, hidden, heads, size, layers]: [usize; 5], dir: &Path) {
+    let mut tensors: Vec<(String, Vec<usize>, usize)> = vec![
+        ("embedding.weight".into(), vec![WORDS, d], 1),
+        ("head.weight".into(), vec![LABELS, d], d),
+        ("head.bias".into(), vec![LABELS], d),
+    ];
+    for i in 0..layers {
+        let attention = |name: &str| format!("layers.{i}.attention.{name}");
+        tensors.extend(["w_q", "w_k", "w_v"].map(|name| (attention(name), vec![heads, size, d], d)));
+        tensors.push((attention("w_o"), vec![heads, d, size], heads * size));
+        let part = |name: &str| format!("layers.{i}.feed_forward.{name}");
+        tensors.extend([(part("w1"), vec![hidden, d], d), (part("b1"), vec![hidden], d)]);
+        tensors.extend([(part("w2"), vec![d, hidden], hidden), (part("b2"), vec![d], hidden)]);
+    }
+    let (mut header, mut bytes) = (Map::new(), Vec::new());
+    for (name, shape, inputs) in tensors {
+        let (begin, scale) = (bytes.len(), 1.0 / (inputs as f64).sqrt());
+        for _ in 0..shape.iter().product() {
+            bytes.extend(((scale * random.signed()) as f32).to_le_bytes());
+        }
+        header.insert(name, json!({"dtype": "F32", "shape": shape, "data_offsets": [begin, bytes.len()]}));
+    }
+    let header = Value::Object(header).to_string();
+    let file = [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &bytes].concat();
+    let attention = json!({"kind": "softmax", "heads": heads, "head_size": size, "mask": "none"});
+    let labels: Vec<String> = (0..LABELS).map(|i| format!("L{i}")).collect();
+    let config = json!({
+        "format": "monolayer/1", "d": d, "dtype": "f32", "max_length": null, "labels": labels,
+        "layers": vec![json!({"attention": attention, "hidden": hidden}); layers], "pre_feed_forward": null, "source": {}
+    });
+    let words: Map<String, Value> = (0..WORDS).map(|i| (format!("w{i}"), json!(i))).collect();
+    for (name, content) in [
+        ("model.safetensors", file),
+        ("config.json", config.to_string().into_bytes()),
+        ("vocabulary.json", Value::Object(words).to_string().into_bytes()),
+    ] {
+        fs::write(dir.join(name), content).expect("it can be written");
     }
 }

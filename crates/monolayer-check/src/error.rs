@@ -1,7 +1,8 @@
 //! Why the checker could not run: what is wrong, where, and what would help.
 
 use std::fmt;
-use std::path::Path;
+
+use monolayer_core::read;
 
 /// The result of anything here that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -22,10 +23,15 @@ impl Error {
     pub fn new(place: impl Into<String>, what: impl Into<String>, help: impl Into<String>) -> Self {
         Self { what: what.into(), place: place.into(), help: help.into() }
     }
+}
 
-    /// What the operating system said about a file.
-    pub fn io(path: &Path, source: &std::io::Error) -> Self {
-        Self::new(path.display().to_string(), source.to_string(), "check the path and its permissions")
+impl From<read::Error> for Error {
+    fn from(error: read::Error) -> Self {
+        let help = match error.limit {
+            Some(name) => format!("--limit {name}=N raises it"),
+            None => "docs/format.md says what a reader takes".to_owned(),
+        };
+        Self::new(error.place, error.what, help)
     }
 }
 

@@ -3,10 +3,12 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use monolayer_check::options::set_limit;
 use monolayer_check::{Format, Options, Precision, verify};
 
 const USAGE: &str = "usage: monolayer-check DIR [DATA] [--precision f32|f64|real] [--format conll|jsonl|safetensors] \
-[--tolerance X] [--bits N] [--strict] [--first] [--ignore-certificate] [--json]";
+[--tolerance X] [--claims KIND,...] [--bits N] [--threads N] [--limit NAME=N] [--witness FILE] [--strict] [--first] \
+[--ignore-certificate] [--json]";
 
 fn main() -> ExitCode {
     let mut options = Options::default();
@@ -19,6 +21,16 @@ fn main() -> ExitCode {
             "--format" => format(&value()).map(|f| options.format = Some(f)).is_some(),
             "--tolerance" => value().parse().map(|x| options.tolerance = Some(x)).is_ok(),
             "--bits" => value().parse().map(|bits| options.bits = bits).is_ok(),
+            "--threads" => value().parse().map(|threads| options.threads = threads).is_ok(),
+            "--claims" => {
+                options.claims = Some(value().split(',').map(str::to_owned).collect());
+                true
+            }
+            "--limit" => set_limit(&mut options.limits, &value()).map_err(|why| eprintln!("{why}")).is_ok(),
+            "--witness" => {
+                options.witness = Some(value().into());
+                true
+            }
             "--strict" => set(&mut options.strict),
             "--first" => set(&mut options.first),
             "--ignore-certificate" => set(&mut options.ignore_certificate),

@@ -2,7 +2,11 @@
 
 use std::fmt::Write as _;
 
+use monolayer_core::rules::claims::Checked;
 use serde_json::{Value, json};
+
+use crate::source::scaled;
+use crate::verify::verdict;
 
 /// What the checker found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,8 +65,10 @@ pub struct Finding {
     pub place: String,
     /// The token itself.
     pub text: String,
-    /// What is wrong or open, with the scores.
+    /// What is wrong or open.
     pub what: String,
+    /// The label that the model gives, as far as it is known.
+    pub given: Option<String>,
 }
 
 /// A claim of the certificate, and what became of it.
@@ -76,6 +82,32 @@ pub struct Claim {
     pub why: String,
     /// For a distance, the bound that was found.
     pub bound: Option<f64>,
+}
+
+impl Claim {
+    /// What the core found, with a distance in decimals.
+    pub(crate) fn new(checked: &Checked) -> Self {
+        let mut claim = Self {
+            kind: checked.kind.clone(),
+            verdict: verdict(checked.verdict),
+            why: checked.why.clone(),
+            bound: None,
+        };
+        if let Some((low, high)) = within(&checked.why) {
+            claim.why = format!("d_p is at least {low:.6e} and at most {high:.6e}");
+            claim.bound = Some(high);
+        }
+        claim
+    }
+}
+
+/// Both ends of what the core writes as `d_p is within [low, high] 2^e`.
+fn within(why: &str) -> Option<(f64, f64)> {
+    let (ends, e) = why.strip_prefix("d_p is within [")?.split_once("] 2^")?;
+    let (low, high) = ends.split_once(", ")?;
+    let (low, high, e): (f64, f64, i32) = (low.parse().ok()?, high.parse().ok()?, e.parse().ok()?);
+    // Rounding goes outward.
+    Some((scaled(low, e).next_down(), scaled(high, e).next_up()))
 }
 
 /// What `verify` found.
@@ -97,6 +129,8 @@ pub struct Report {
     pub unknown: usize,
     /// Tokens that no weights can get right; they count only with `strict`.
     pub impossible: usize,
+    /// Tokens whose label is free: nothing was asked of them.
+    pub free: usize,
     /// Tokens not looked at, because `first` stopped at a refutation.
     pub unchecked: usize,
     /// The smallest margin over its error bound, among verified tokens.
@@ -109,6 +143,10 @@ pub struct Report {
     pub impossible_tokens: Vec<Finding>,
     /// The claims of the certificate.
     pub claims: Vec<Claim>,
+    /// What was asked and not checked, and why.
+    pub not_checked: Vec<String>,
+    /// Whether the data is not the certificate's: then its tokens were judged by themselves.
+    pub other_data: bool,
     /// What a person should know about how the files were read.
     pub warnings: Vec<String>,
     /// Why the files could not be read, and where.
@@ -121,7 +159,7 @@ impl Report {
     /// A report that says nothing yet.
     pub fn new() -> Self {
         Self {
-            verdict: Verdict::Verified,
+            verdict: Verdict::Unknown,
             precision: String::new(),
             tokens: 0,
             sequences: 0,
@@ -129,12 +167,15 @@ impl Report {
             refuted: 0,
             unknown: 0,
             impossible: 0,
+            free: 0,
             unchecked: 0,
             smallest_margin_ratio: None,
             counterexamples: vec![],
             open: vec![],
             impossible_tokens: vec![],
             claims: vec![],
+            not_checked: vec![],
+            other_data: false,
             warnings: vec![],
             error: None,
             seconds: 0.0,
@@ -147,7 +188,7 @@ impl Report {
             list.iter()
                 .map(|f| {
                     let (sequence, position) = f.position;
-                    json!({"token": f.token, "sequence": sequence, "position": position, "place": f.place, "text": f.text, "what": f.what})
+                    json!({"token": f.token, "sequence": sequence, "position": position, "place": f.place, "text": f.text, "what": f.what, "given": f.given})
                 })
                 .collect()
         };
@@ -168,12 +209,15 @@ impl Report {
             "refuted": self.refuted,
             "unknown": self.unknown,
             "impossible": self.impossible,
+            "free": self.free,
             "unchecked": self.unchecked,
             "smallest_margin_ratio": self.smallest_margin_ratio,
             "counterexamples": findings(&self.counterexamples),
             "open": findings(&self.open),
             "impossible_tokens": findings(&self.impossible_tokens),
             "claims": claims,
+            "not_checked": self.not_checked,
+            "other_data": self.other_data,
             "warnings": self.warnings,
             "seconds": self.seconds,
         });
@@ -190,23 +234,26 @@ impl Report {
         if let Some((what, place)) = &self.error {
             return format!("error: {place}: {what}\n");
         }
-        let _ = writeln!(
-            out,
-            "{}{}",
-            self.verdict.name(),
-            if self.precision.is_empty() { String::new() } else { format!(" in {} arithmetic", self.precision) }
-        );
-        if self.tokens > 0 {
+        let _ = writeln!(out, "{}", self.headline());
+        if !self.precision.is_empty() {
+            let more = |n: usize, what: &str| if n > 0 { format!(", {n} {what}") } else { String::new() };
             let _ = writeln!(
                 out,
-                "  {} tokens in {} sequences: {} verified, {} refuted, {} unknown, {} impossible{}",
+                "  {} tokens in {} sequences: {} verified, {} refuted, {} unknown, {} impossible{}{}",
                 self.tokens,
                 self.sequences,
                 self.verified,
                 self.refuted,
                 self.unknown,
                 self.impossible,
-                if self.unchecked > 0 { format!(", {} not looked at", self.unchecked) } else { String::new() }
+                more(self.free, "free"),
+                more(self.unchecked, "not looked at")
+            );
+        }
+        if self.other_data {
+            let _ = writeln!(
+                out,
+                "  the data is not the certificate's (its hash differs): its tokens are judged by themselves"
             );
         }
         if let Some(ratio) = self.smallest_margin_ratio {
@@ -222,11 +269,39 @@ impl Report {
         for claim in &self.claims {
             let _ = writeln!(out, "  claim {}: {}: {}", claim.kind, claim.verdict.name(), claim.why);
         }
+        for left_out in &self.not_checked {
+            let _ = writeln!(out, "  not checked: {left_out}");
+        }
         for warning in &self.warnings {
             let _ = writeln!(out, "  warning: {warning}");
         }
         let _ = writeln!(out, "  {:.2} seconds", self.seconds);
         out
+    }
+
+    /// The verdict, and what it is about.
+    fn headline(&self) -> String {
+        let verdict = self.verdict.name();
+        let place =
+            if self.precision.is_empty() { String::new() } else { format!(" in {} arithmetic", self.precision) };
+        let refuted = self.claims.iter().find(|claim| claim.verdict == Verdict::Refuted);
+        let open = self.claims.iter().find(|claim| claim.verdict == Verdict::Unknown);
+        match (self.verdict, refuted) {
+            (Verdict::Refuted, _) if self.refuted > 0 => {
+                let (all, right) = (self.refuted + self.verified + self.unknown, self.verified);
+                format!("{verdict}{place}: {} of {all} tokens are wrong, {right} are right and proved", self.refuted)
+            }
+            (Verdict::Refuted, Some(claim)) => format!("{verdict}: claim {}: {}", claim.kind, claim.why),
+            (Verdict::Verified, _) if self.other_data => {
+                format!("{verdict}{place}: the tokens given, which are not the certificate's")
+            }
+            (Verdict::Unknown, _) if self.unknown == 0 => match (open, self.not_checked.first()) {
+                (Some(claim), _) => format!("{verdict}: claim {}: {}", claim.kind, claim.why),
+                (None, Some(left_out)) => format!("{verdict}: not checked: {left_out}"),
+                (None, None) => format!("{verdict}: nothing that can be checked was asked"),
+            },
+            _ => format!("{verdict}{place}"),
+        }
     }
 }
 

@@ -1,393 +1,242 @@
-//! The checker's one verb: read the files, decide every token, check every claim.
+//! The checker's one verb: read the files, ask the core, tell what it found.
 
 use std::path::Path;
-use std::time::Instant;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
-use crate::certificate::{self, Certificate, Claim as Claimed};
-use crate::context;
-use crate::dataset::{self, Dataset, Format, Labels};
-use crate::decide::Decision;
-use crate::distance;
+use monolayer_core::exact::real::Rational;
+use monolayer_core::model::Model;
+use monolayer_core::read::certificate::{self, Certificate, Claim as Claimed};
+use monolayer_core::read::directory::{self, Hashes};
+use monolayer_core::read::{self, at};
+use monolayer_core::rules::claims::{Found, Request, check as judge};
+use monolayer_core::rules::judge::Verdict as Judgement;
+
 use crate::error::{Error, Result};
-use crate::labels::{COMFORTABLE, Outcome, Pass};
-use crate::mapping;
-use crate::model::{self, Hashes, Model, Stored};
-use crate::numbers::Numbers;
-use crate::rank;
-use crate::report::{Claim, Finding, Report, Verdict};
-use crate::rounding::Precision;
-
-/// How to check.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Options {
-    /// The arithmetic; by default the model's own.
-    pub precision: Option<Precision>,
-    /// Impossible tokens count like all others.
-    pub strict: bool,
-    /// Stop at the first refutation.
-    pub first: bool,
-    /// The kind of the dataset file; by default by its ending.
-    pub format: Option<Format>,
-    /// How near vector outputs must be, in every coordinate; by default what the certificate claims.
-    pub tolerance: Option<f64>,
-    /// Leave the certificate aside and check the model alone.
-    pub ignore_certificate: bool,
-    /// Bits up to which real arithmetic escalates.
-    pub bits: usize,
-    /// How many findings of each kind to write out.
-    pub findings: usize,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            precision: None,
-            strict: false,
-            first: false,
-            format: None,
-            tolerance: None,
-            ignore_certificate: false,
-            bits: 8192,
-            findings: 20,
-        }
-    }
-}
-
-/// The error of exp that every verdict covers, in units in the last place.
-pub const EXP_ULP: f64 = 4.0;
+use crate::fill::Fill;
+use crate::options::{Options, Precision};
+use crate::report::{Claim, Report, Verdict};
+use crate::source::{self, Source};
+use crate::tokens::unfit;
+use crate::witness::About;
 
 /// Checks a model directory, against a dataset if there is one. Files that cannot be read give the verdict "error".
 pub fn verify(dir: &Path, data: Option<&str>, options: &Options) -> Report {
     let start = Instant::now();
-    let mut report = match check(dir, data, options) {
-        Ok(report) => report,
-        Err(error) => {
-            let shown = format!("{}; {}", error.what, error.help);
-            Report { verdict: Verdict::Error, error: Some((shown, error.place)), ..Report::new() }
-        }
-    };
+    let mut report = check(dir, data, options).unwrap_or_else(|error| {
+        let shown = format!("{}; {}", error.what, error.help);
+        Report { verdict: Verdict::Error, error: Some((shown, error.place)), ..Report::new() }
+    });
     report.seconds = start.elapsed().as_secs_f64();
     report
 }
 
 fn check(dir: &Path, data: Option<&str>, options: &Options) -> Result<Report> {
-    match model::read(dir)? {
-        (Stored::Floats(model), hashes) => check_model(&model, &hashes, dir, data, options),
-        (Stored::Exact(model), hashes) => check_model(&model, &hashes, dir, data, options),
-    }
-}
-
-fn check_model<T: Numbers>(
-    model: &Model<T>,
-    hashes: &Hashes,
-    dir: &Path,
-    data: Option<&str>,
-    options: &Options,
-) -> Result<Report> {
-    let certificate = if options.ignore_certificate { None } else { certificate::open(dir)? };
-    let dataset = data.map(|name| dataset::open(name, options.format)).transpose()?;
-    let precision = options.precision.unwrap_or(T::own(model));
-    let mut report = Report::new();
-    let claimed = certificate.as_ref().map_or(&[][..], |c| &c.claims);
-    let mut check =
-        Check { claimed, model, dataset: dataset.as_ref(), options, exp_ulp: EXP_ULP, skip: vec![], passes: vec![] };
-    if let Some(certificate) = &certificate {
-        check.exp_ulp = certificate.exp_ulp.unwrap_or(EXP_ULP).max(EXP_ULP);
-    }
-    if let Some(dataset) = &dataset {
-        report.warnings.clone_from(&dataset.warnings);
-        report.tokens = dataset.tokens();
-        report.sequences = dataset.sequences();
-        let contexts = context::contexts(dataset, model.positions.is_some(), model.causal());
-        let impossible = context::impossible(&contexts, &dataset.labels);
-        report.impossible = impossible.iter().filter(|x| **x).count();
-        check.skip = if options.strict { vec![false; impossible.len()] } else { impossible.clone() };
-        let tolerance = options.tolerance.or_else(|| claimed_tolerance(certificate.as_ref(), precision));
-        if mapping_only(certificate.as_ref(), dataset, model, tolerance) {
-            report
-                .warnings
-                .push("the model gives no labels of the dataset: only claims about contexts are checked".into());
-        } else {
-            report.precision = precision.name().into();
-            let at = check.pass(precision, tolerance)?;
-            fill(&mut report, dataset, model, &check.passes[at].2, &impossible, options);
-        }
-    } else if certificate.is_none() {
+    let (model, hashes) = directory::open(dir, &options.limits)?;
+    let content = if options.ignore_certificate { None } else { certificate_file(dir, options)? };
+    let parsed = content.as_deref().map(|bytes| certificate::parse(bytes, &options.limits)).transpose();
+    let certificate = at(dir.join(CERTIFICATE).display(), parsed)?;
+    let source = data.map(|name| source::open(name, options.format, &options.limits)).transpose()?;
+    if source.is_none() && certificate.is_none() {
         let help = "give a dataset, or a directory with a certificate.json";
         return Err(Error::new(dir.display().to_string(), "no dataset and no certificate: nothing to verify", help));
     }
-    let stopped = options.first && report.verdict == Verdict::Refuted;
-    if let Some(certificate) = certificate.as_ref().filter(|_| !stopped) {
-        report.claims = check.claims(certificate, hashes, &report)?;
-        report.verdict = report.claims.iter().fold(report.verdict, |verdict, claim| verdict.and(claim.verdict));
-    }
-    Ok(report)
+    let (certificate, source) = (certificate.as_ref(), source.as_ref());
+    Case { dir, options, model: &model, hashes: &hashes, certificate, source }.report()
 }
 
-/// Whether a dataset is there only for claims about contexts: it has no labels, or the model is attention that gives none.
-fn mapping_only<T>(
-    certificate: Option<&Certificate>,
-    dataset: &Dataset,
-    model: &Model<T>,
-    tolerance: Option<f64>,
-) -> bool {
-    let mapping = |claim: &Claimed| matches!(claim, Claimed::ContextualMapping { .. });
-    let unanswered = match dataset.labels {
-        Labels::None => true,
-        Labels::Classes(..) => model.head.is_none(),
-        Labels::Vectors(..) => model.head.is_none() && tolerance.is_none(),
-    };
-    unanswered && certificate.is_some_and(|c| c.claims.iter().any(mapping))
+/// What was read.
+struct Case<'a> {
+    dir: &'a Path,
+    options: &'a Options<'a>,
+    model: &'a Model,
+    hashes: &'a Hashes,
+    certificate: Option<&'a Certificate<'a>>,
+    source: Option<&'a Source>,
 }
 
-fn claimed_tolerance(certificate: Option<&Certificate>, precision: Precision) -> Option<f64> {
-    certificate?.claims.iter().find_map(|claim| match claim {
-        Claimed::Outputs { arithmetic, tolerance } if *arithmetic == precision => Some(*tolerance),
-        _ => None,
-    })
-}
-
-/// Writes the outcome of a pass into the report.
-fn fill<T>(
-    report: &mut Report,
-    dataset: &Dataset,
-    model: &Model<T>,
-    outcome: &Outcome,
-    impossible: &[bool],
-    options: &Options,
-) {
-    let labels = model.head.as_ref().map(|head| head.labels.as_slice());
-    for (t, decision) in outcome.decisions.iter().enumerate() {
-        let counts = options.strict || !impossible[t];
-        let what = match decision {
-            None => {
-                report.unchecked += usize::from(counts);
-                continue;
-            }
-            Some(Decision::Right(_)) => "holds".to_owned(),
-            Some(Decision::Wrong(failure)) => failure.shown(labels, &wanted(dataset, t)),
-            Some(Decision::Open(margin, _)) if margin.is_nan() => {
-                format!("not decided with {} bits: more may decide it", options.bits)
-            }
-            Some(Decision::Open(margin, error)) => {
-                format!("margin {margin:.6e}, error bound {error:.6e}: {}", advice(report, *margin, *error))
-            }
-        };
-        let (list, count) = match decision {
-            _ if !counts => (&mut report.impossible_tokens, None),
-            Some(Decision::Wrong(_)) => (&mut report.counterexamples, Some(&mut report.refuted)),
-            Some(Decision::Open(..)) => (&mut report.open, Some(&mut report.unknown)),
-            _ => {
-                report.verified += 1;
-                continue;
-            }
-        };
-        if let Some(count) = count {
-            *count += 1;
+impl Case<'_> {
+    fn report(&self) -> Result<Report> {
+        let tolerance = self.options.tolerance.map(tolerance).transpose()?;
+        let claims = self.certificate.iter().flat_map(|c| &c.claims);
+        let present: Vec<String> = claims.map(|claim| kind(claim).to_owned()).collect();
+        let missing = missing(self.dir, self.options.claims.as_deref(), &present, self.certificate.is_some())?;
+        let contexts_only = self.options.claims.is_none() && self.contexts_only(&present, tolerance.is_some());
+        let kinds = if contexts_only { Some(&present) } else { self.options.claims.as_ref() };
+        let found = self.judge(kinds, tolerance)?;
+        if let Some(file) = &self.options.witness {
+            self.witness(file)?;
         }
-        if list.len() < options.findings {
-            let (position, place, text) = (dataset.locate(t), dataset.place(t), dataset.shown(t));
-            list.push(Finding { token: t, position, place, text, what });
+        let mut report = self.filled(&found);
+        if contexts_only {
+            report.warnings.push("the model gives no labels of the dataset: only claims are checked".into());
         }
-    }
-    report.smallest_margin_ratio = Some(outcome.smallest_ratio).filter(|ratio| ratio.is_finite());
-    report.verdict = match (report.refuted, report.unknown + report.unchecked) {
-        (0, 0) => Verdict::Verified,
-        (0, _) => Verdict::Unknown,
-        _ => Verdict::Refuted,
-    };
-}
-
-/// What precision would decide an open token.
-fn advice(report: &Report, margin: f64, error: f64) -> &'static str {
-    match report.precision.as_str() {
-        "real" => "more bits may decide it",
-        _ if error.is_infinite() => "a sum may overflow; real arithmetic may decide it",
-        _ if margin == 0.0 => "a tie to the last bit; real arithmetic may decide it",
-        "f32" => "f64 or real arithmetic may decide it",
-        _ => "real arithmetic may decide it",
-    }
-}
-
-fn wanted(dataset: &Dataset, t: usize) -> String {
-    match &dataset.labels {
-        Labels::Classes(ids, names) => names[ids[t] as usize].clone(),
-        _ => String::new(),
-    }
-}
-
-struct Check<'a, T> {
-    claimed: &'a [Claimed],
-    model: &'a Model<T>,
-    dataset: Option<&'a Dataset>,
-    options: &'a Options,
-    exp_ulp: f64,
-    /// Tokens that do not count.
-    skip: Vec<bool>,
-    /// Passes already made: arithmetic, tolerance, outcome.
-    passes: Vec<(Precision, Option<f64>, Outcome)>,
-}
-
-impl<T: Numbers> Check<'_, T> {
-    /// The index of the pass in this arithmetic, which is made if it was not.
-    fn pass(&mut self, precision: Precision, tolerance: Option<f64>) -> Result<usize> {
-        if let Some(at) = self.passes.iter().position(|(p, t, _)| *p == precision && *t == tolerance) {
-            return Ok(at);
+        if !missing.is_empty() {
+            report.not_checked.extend(missing);
+            report.verdict = report.verdict.and(Verdict::Unknown);
         }
-        let dataset = self.dataset.expect("a pass has data");
-        let (first, bits, exp_ulp) = (self.options.first, self.options.bits, self.exp_ulp);
-        let comfortable = self.claimed_margin(precision).max(COMFORTABLE);
-        let pass = Pass {
+        Ok(report)
+    }
+
+    /// Asks the core.
+    fn judge(&self, kinds: Option<&Vec<String>>, tolerance: Option<Rational>) -> Result<Found> {
+        let progress = Progress::new(self.options);
+        let request = Request {
             model: self.model,
-            dataset,
-            precision,
-            exp_ulp,
+            hashes: self.hashes,
+            certificate: self.certificate,
+            data: self.source.map(|source| &source.data),
+            arithmetic: self.options.precision.map(Precision::arithmetic),
             tolerance,
-            skip: &self.skip,
-            first,
-            bits,
-            comfortable,
+            strict: self.options.strict,
+            kinds: kinds.map(Vec::as_slice),
+            bits: self.options.bits,
+            threads: self.options.threads,
+            tick: &|tokens, total| progress.add(tokens, total),
         };
-        self.passes.push((precision, tolerance, T::pass(&pass)?));
-        Ok(self.passes.len() - 1)
-    }
-
-    /// The margin ratio that the certificate claims in an arithmetic: tokens with less are looked at carefully.
-    fn claimed_margin(&self, precision: Precision) -> f64 {
-        let ratio = |claim: &Claimed| match claim {
-            Claimed::Labels { arithmetic, smallest_margin_ratio, .. } if *arithmetic == precision => {
-                *smallest_margin_ratio
-            }
-            _ => None,
+        let unfit = |what: &str| match self.source {
+            Some(source) => unfit(self.model, source, what.to_owned()),
+            None => Error::new(self.dir.display().to_string(), what, "give data that it can be judged on"),
         };
-        self.claimed.iter().filter_map(ratio).fold(0.0, f64::max)
+        let found = judge(&request).map_err(|what| unfit(&what))?;
+        if self.source.is_some() && kinds.is_none() && found.pass.is_none() {
+            // The tokens were asked about, and the model cannot be run on them.
+            let why = found.not_checked.first().map_or("", String::as_str);
+            return Err(unfit(why.strip_prefix("labels: ").unwrap_or(why)));
+        }
+        Ok(found)
     }
 
-    fn claims(&mut self, certificate: &Certificate, hashes: &Hashes, report: &Report) -> Result<Vec<Claim>> {
-        let mut claims = vec![identity(certificate, hashes)];
-        if let Some(dataset) = self.dataset {
-            claims.push(same_data(certificate, dataset, report.impossible));
-        }
-        for claim in &certificate.claims {
-            if self.dataset.is_none()
-                && !matches!(claim, Claimed::Rank { .. } | Claimed::Distance(_) | Claimed::Other { .. })
-            {
-                continue;
-            }
-            claims.push(self.claim(claim)?);
-        }
-        Ok(claims)
-    }
-
-    fn claim(&mut self, claim: &Claimed) -> Result<Claim> {
-        let done = |kind: &str, (verdict, why)| Ok(Claim { kind: kind.into(), verdict, why, bound: None });
-        match claim {
-            Claimed::Labels { arithmetic, .. } | Claimed::Outputs { arithmetic, .. }
-                if T::floats(self.model).is_none() && *arithmetic != Precision::Real =>
-            {
-                let why = format!("exact numbers are not run in {}", arithmetic.name());
-                done(
-                    if matches!(claim, Claimed::Labels { .. }) { "labels" } else { "outputs" },
-                    (Verdict::Unknown, why),
-                )
-            }
-            Claimed::Labels { arithmetic, right, smallest_margin_ratio } => {
-                let at = self.pass(*arithmetic, self.tolerance())?;
-                let found = self.count_right(at, *right);
-                let margin = margin_holds(*smallest_margin_ratio, self.passes[at].2.smallest_ratio);
-                done("labels", (found.0.and(margin.0), format!("{}{}", found.1, margin.1)))
-            }
-            Claimed::Outputs { arithmetic, tolerance } => {
-                let at = self.pass(*arithmetic, Some(*tolerance))?;
-                let all = self.skip.iter().filter(|skip| !**skip).count();
-                done("outputs", self.count_right(at, all))
-            }
-            Claimed::Rank { tensor, rank } => {
-                done("rank", T::floats(self.model).map_or_else(only_floats, |model| rank::check(model, tensor, *rank)))
-            }
-            Claimed::ContextualMapping { layer, log2_r, log2_delta } => {
-                let dataset = self.dataset.expect("claims about data are checked with data");
-                let found = T::floats(self.model).map_or_else(
-                    || Ok(only_floats()),
-                    |model| mapping::check(model, dataset, *layer, (*log2_r, *log2_delta), self.options.bits),
-                );
-                done("contextual-mapping", found?)
-            }
-            Claimed::Distance(claim) => {
-                let Some(model) = T::floats(self.model) else { return done("distance", only_floats()) };
-                let distance::Found { verdict, why, bound } = distance::check(model, claim, self.exp_ulp);
-                Ok(Claim { kind: "distance".into(), verdict, why, bound })
-            }
-            Claimed::Other { kind, why } => done(kind, (Verdict::Unknown, why.clone())),
+    /// Whether the data is there only for claims about contexts: it has no labels, or the model is attention that gives none.
+    fn contexts_only(&self, present: &[String], tolerance: bool) -> bool {
+        let claimed = |kind: &str| present.iter().any(|claim| claim == kind);
+        let Some(data) = self.source.map(|source| &source.data).filter(|_| claimed(MAPPING)) else { return false };
+        match (&data.labels, data.label_values.d) {
+            (None, _) => true,
+            (Some(_), 0) => self.model.head.as_ref().is_none_or(|head| head.labels.is_none()),
+            (Some(_), _) => self.model.head.is_none() && !tolerance && !claimed("outputs"),
         }
     }
 
-    fn tolerance(&self) -> Option<f64> {
-        self.passes.first().and_then(|(_, tolerance, _)| *tolerance)
-    }
-
-    /// Whether at least `claimed` tokens hold in a pass (impossible ones that happen to hold included).
-    fn count_right(&self, at: usize, claimed: usize) -> (Verdict, String) {
-        let (precision, _, outcome) = &self.passes[at];
-        let count = |test: fn(&Decision) -> bool| outcome.decisions.iter().flatten().filter(|d| test(d)).count();
-        let right = count(|d| matches!(d, Decision::Right(_)));
-        let wrong = count(|d| matches!(d, Decision::Wrong(_)));
-        let verdict = if right >= claimed {
-            Verdict::Verified
-        } else if outcome.decisions.len() - wrong < claimed {
-            Verdict::Refuted
-        } else {
-            Verdict::Unknown
+    fn witness(&self, file: &Path) -> Result<()> {
+        let Some(source) = self.source else {
+            return Err(Error::new(file.display().to_string(), "witnesses are about data", "give a dataset"));
         };
-        (verdict, format!("claims {claimed} tokens in {}, {right} are verified and {wrong} refuted", precision.name()))
+        let (precision, threads) = (self.options.precision, self.options.threads);
+        let (model, hashes, certificate) = (self.model, self.hashes, self.certificate);
+        About { model, hashes, certificate, source, precision, threads }.write(file)
     }
-}
 
-/// What is said of claims that are not checked of exact numbers.
-fn only_floats() -> (Verdict, String) {
-    (Verdict::Unknown, "this checker decides such claims for f32 and f64 models only".into())
-}
+    /// Whether the certificate is about other data, or about none.
+    fn other_data(&self) -> bool {
+        let pair = self.certificate.zip(self.source);
+        pair.is_some_and(|(certificate, source)| certificate.data.as_deref() != Some(source.data.hash.as_str()))
+    }
 
-/// A claimed margin is only as good as the one found; a larger one may be true of a sharper bound, so it is not refuted.
-fn margin_holds(claimed: Option<f64>, found: f64) -> (Verdict, String) {
-    match claimed {
-        Some(claimed) if claimed > found * (1.0 + 1e-6) => {
-            (Verdict::Unknown, format!("; claims a smallest margin ratio of {claimed}, but {found:.6} was found"))
+    fn filled(&self, found: &Found) -> Report {
+        let mut report = Report {
+            verdict: verdict(found.verdict),
+            impossible: found.impossible.iter().filter(|x| **x).count(),
+            claims: found.claims.iter().map(Claim::new).collect(),
+            not_checked: found.not_checked.clone(),
+            other_data: self.other_data(),
+            ..Report::new()
+        };
+        let Some(source) = self.source else { return report };
+        report.warnings.clone_from(&source.warnings);
+        (report.tokens, report.sequences, report.free) = (source.tokens(), source.sequences(), source.free());
+        if let Some(pass) = &found.pass {
+            let precision = Precision::of_arithmetic(pass.arithmetic);
+            report.precision = precision.name().into();
+            let mut fill = Fill { options: self.options, model: self.model, source, precision, report };
+            for (t, judged) in pass.tokens.iter().enumerate() {
+                fill.token(t, judged, found.impossible[t]);
+            }
+            report = fill.report;
         }
-        _ => (Verdict::Verified, String::new()),
+        report
     }
 }
 
-/// The certificate speaks of these very files.
-fn identity(certificate: &Certificate, hashes: &Hashes) -> Claim {
-    let found = [Some(&hashes.config), Some(&hashes.tensors), hashes.vocabulary.as_ref()];
-    let names = ["config.json", hashes.numbers_file, "vocabulary.json"];
-    let other: Vec<&str> = names
-        .into_iter()
-        .zip(found)
-        .zip(&certificate.model)
-        .filter(|((_, f), c)| *f != c.as_ref())
-        .map(|((n, _), _)| n)
-        .collect();
-    let (verdict, why) = if other.is_empty() {
-        (Verdict::Verified, "the certificate's hashes are those of the model's files".to_owned())
-    } else {
-        (Verdict::Refuted, format!("the certificate was made for another {}", other.join(", ")))
-    };
-    Claim { kind: "model".into(), verdict, why, bound: None }
+const CERTIFICATE: &str = "certificate.json";
+
+/// A claim about what attention tells apart, which needs data but no labels.
+const MAPPING: &str = "contextual-mapping";
+
+/// The kinds of claims that a certificate may have.
+const KINDS: [&str; 5] = ["labels", "outputs", MAPPING, "distance", "rank"];
+
+/// The bytes of a model's certificate, if it has one. A link to nothing is there, and an error.
+fn certificate_file(dir: &Path, options: &Options) -> Result<Option<Vec<u8>>> {
+    let file = dir.join(CERTIFICATE);
+    let there = file.symlink_metadata().is_ok();
+    Ok(there.then(|| read::file(&file, "json", options.limits.json)).transpose()?)
 }
 
-/// The certificate speaks of this very dataset.
-fn same_data(certificate: &Certificate, dataset: &Dataset, impossible: usize) -> Claim {
-    let found = [dataset.tokens(), dataset.sequences(), impossible];
-    let names = ["tokens", "sequences", "impossible tokens"];
-    let (verdict, why) = if certificate.data.as_deref() != Some(dataset.hash.as_str()) {
-        (Verdict::Refuted, "the certificate was made for another dataset (its hash differs)".to_owned())
-    } else if let Some(i) = (0..3).find(|&i| certificate.counts[i].is_some_and(|claimed| claimed != found[i])) {
-        let claimed = certificate.counts[i].unwrap_or(0);
-        (Verdict::Refuted, format!("it claims {claimed} {}, the dataset has {}", names[i], found[i]))
-    } else {
-        (Verdict::Verified, "the certificate's hash and counts are those of the dataset".to_owned())
-    };
-    Claim { kind: "data".into(), verdict, why, bound: None }
+fn kind<'a>(claim: &'a Claimed) -> &'a str {
+    match claim {
+        Claimed::Labels(..) => "labels",
+        Claimed::Outputs(..) => "outputs",
+        Claimed::ContextualMapping(..) => MAPPING,
+        Claimed::Distance { .. } => "distance",
+        Claimed::Rank(..) => "rank",
+        Claimed::Other(kind) => kind,
+    }
+}
+
+/// A tolerance as the decimal that it was written as.
+fn tolerance(x: f64) -> Result<Rational> {
+    let fault = || Error::new("--tolerance", format!("{x} is not a number that can be used"), "give a decimal number");
+    Rational::parse(&format!("{x:e}"), &mut 1_000_000).filter(|_| x >= 0.0).ok_or_else(fault)
+}
+
+/// What was asked for and is not in the certificate. A kind that does not exist is an error.
+fn missing(dir: &Path, asked: Option<&[String]>, present: &[String], certified: bool) -> Result<Vec<String>> {
+    let Some(asked) = asked else { return Ok(vec![]) };
+    let known = |kind: &&String| KINDS.contains(&kind.as_str()) || present.contains(kind);
+    if let Some(unknown) = asked.iter().find(|kind| !known(kind)) {
+        let help = format!("they are {}", KINDS.join(", "));
+        return Err(Error::new("--claims", format!("there are no claims of kind {unknown:?}"), help));
+    }
+    if !certified {
+        let what = "claims are asked for, and no certificate is read";
+        return Err(Error::new(dir.display().to_string(), what, "leave --claims out"));
+    }
+    let absent = asked.iter().filter(|kind| !present.contains(kind));
+    Ok(absent.map(|kind| format!("{kind}: the certificate has no such claim")).collect())
+}
+
+/// Tells of the progress, a few times a second.
+struct Progress<'a, 'b> {
+    options: &'a Options<'b>,
+    done: AtomicUsize,
+    last: Mutex<Instant>,
+}
+
+impl<'a, 'b> Progress<'a, 'b> {
+    const EVERY: Duration = Duration::from_millis(200);
+
+    fn new(options: &'a Options<'b>) -> Self {
+        Self { options, done: AtomicUsize::new(0), last: Mutex::new(Instant::now()) }
+    }
+
+    fn add(&self, tokens: usize, total: usize) {
+        let Some(tell) = self.options.on_progress else { return };
+        let done = self.done.fetch_add(tokens, Ordering::Relaxed) + tokens;
+        let Ok(mut last) = self.last.try_lock() else { return };
+        // A claim in another arithmetic goes through the tokens again.
+        if done > 0 && (last.elapsed() >= Self::EVERY || done % total.max(1) == 0) {
+            *last = Instant::now();
+            tell((done - 1) % total.max(1) + 1, total);
+        }
+    }
+}
+
+pub(crate) fn verdict(judgement: Judgement) -> Verdict {
+    match judgement {
+        Judgement::Right => Verdict::Verified,
+        Judgement::Wrong => Verdict::Refuted,
+        Judgement::Unknown | Judgement::Free => Verdict::Unknown,
+    }
 }

@@ -105,7 +105,7 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
         Command::Context(args) => context::run(args, &cli.shared),
         Command::Memorize(args) => memorize::run(args, &cli.shared),
         Command::Approximate(args) => approximate::run(args, &cli.shared),
-        Command::Verify(args) => Ok(verify::run(args, &cli.shared)),
+        Command::Verify(args) => verify::run(args, &cli.shared),
         Command::Predict(args) => predict::run(args, &cli.shared),
         Command::Inspect(args) => inspect::run(args, &cli.shared),
         Command::Explain(args) => explain::run(args, &cli.shared),

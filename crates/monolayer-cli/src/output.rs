@@ -1,6 +1,9 @@
 //! What people see: tables, numbers, progress.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -98,6 +101,90 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// Progress through tokens whose number turns out later: a bar on a terminal, elsewhere a line after a second and then now and
+/// then, nothing when quiet. It shows signs of life while files are read, too.
+pub struct Tokens {
+    bar: ProgressBar,
+    state: Arc<State>,
+    /// Dropped to end the thread.
+    alive: Option<Sender<()>>,
+    lines: Option<JoinHandle<()>>,
+}
+
+struct State {
+    what: &'static str,
+    start: Instant,
+    /// Milliseconds until the first token was done.
+    read: AtomicU64,
+    done: AtomicUsize,
+    total: AtomicUsize,
+}
+
+impl Tokens {
+    pub fn new(shared: &Shared, what: &'static str) -> Self {
+        let terminal = console_is_terminal();
+        let target =
+            if shared.quiet || !terminal { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let bar = ProgressBar::with_draw_target(None, target);
+        let style = ProgressStyle::with_template("{msg:12} {wide_bar} {human_pos}/{human_len} tokens, {eta} left");
+        bar.set_style(style.expect("a fixed template"));
+        bar.set_message(what);
+        bar.enable_steady_tick(Duration::from_millis(250));
+        let start = Instant::now();
+        let numbers = (AtomicU64::new(u64::MAX), AtomicUsize::new(0), AtomicUsize::new(0));
+        let state = Arc::new(State { what, start, read: numbers.0, done: numbers.1, total: numbers.2 });
+        let (alive, ended) = mpsc::channel();
+        let lines = (!shared.quiet && !terminal).then(|| {
+            let state = Arc::clone(&state);
+            std::thread::spawn(move || state.lines(&ended))
+        });
+        Self { bar, state, alive: Some(alive), lines }
+    }
+
+    /// So many tokens of so many are done.
+    pub fn at(&self, done: usize, total: usize) {
+        self.bar.set_length(total as u64);
+        self.bar.set_position(done as u64);
+        let now = self.state.start.elapsed().as_millis() as u64;
+        self.state.read.fetch_min(now, Ordering::Relaxed);
+        self.state.done.store(done, Ordering::Relaxed);
+        self.state.total.store(total, Ordering::Relaxed);
+    }
+}
+
+impl State {
+    /// Writes lines until the other end is dropped.
+    fn lines(&self, ended: &Receiver<()>) {
+        let mut wait = Duration::from_millis(1200);
+        while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+            eprintln!("{}", self.line());
+            wait = Duration::from_secs(5);
+        }
+    }
+
+    fn line(&self) -> String {
+        let (done, total) = (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed));
+        let seconds = self.start.elapsed().as_secs_f64();
+        if done == 0 {
+            return format!("{}: reading files, {seconds:.0} s", self.what);
+        }
+        let since = seconds - self.read.load(Ordering::Relaxed) as f64 / 1000.0;
+        let left = since * total.saturating_sub(done) as f64 / done as f64;
+        format!("{}: {} of {} tokens in {seconds:.0} s, {left:.0} s left", self.what, count(done), count(total))
+    }
+}
+
+impl Drop for Tokens {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+        self.alive = None;
+        if let Some(lines) = self.lines.take() {
+            // A thread that only writes lines has nothing to say here.
+            let _ = lines.join();
+        }
     }
 }
 

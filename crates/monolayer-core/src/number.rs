@@ -115,8 +115,8 @@ impl Dyadic {
         Self::round(self.m.into(), self.e, format)
     }
 
-    /// The exact sum as an i128 times a power of two. Where the exponents are far apart, the smaller number is replaced by
-    /// one of its sign that is below the last place of the larger, and rounds alike.
+    /// The exact sum as an i128 times a power of two. Where the exponents are so far apart that it has more bits, the
+    /// smaller number is replaced by one of its sign: both are below the 70th bit of the larger one, and round alike.
     fn exact_sum(self, other: Self) -> (i128, i32) {
         let (high, low) =
             if self.is_zero() || (!other.is_zero() && self.e < other.e) { (other, self) } else { (self, other) };
@@ -124,10 +124,12 @@ impl Dyadic {
             return (high.m.into(), high.e);
         }
         let gap = high.e - low.e;
-        if gap <= 62 {
+        // A mantissa is odd and may be short: what counts is its first bit.
+        let room = 62 + high.m.unsigned_abs().leading_zeros() as i32;
+        if gap <= room {
             return ((i128::from(high.m) << gap) + i128::from(low.m), low.e);
         }
-        ((i128::from(high.m) << 62) + i128::from(low.m.signum()), high.e - 62)
+        ((i128::from(high.m) << room) + i128::from(low.m.signum()), high.e - room)
     }
 
     /// The sum, rounded once to a format, whose numbers both are; nothing where it overflows.

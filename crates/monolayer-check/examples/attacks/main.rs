@@ -3,8 +3,12 @@
 //! Every directory is a model with a dataset and `expect.json`: the verdict that the checker must come to, and words that its
 //! reason must contain.
 
-#[path = "../../tests/common/mod.rs"]
+#[path = "../../tests/it/common/mod.rs"]
 mod common;
+mod hostile;
+#[allow(dead_code)]
+#[path = "../soundness/main.rs"]
+mod soundness;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,6 +27,7 @@ fn main() {
     certificates(&root);
     exact(&root);
     distances(&root);
+    hostile::all(&root);
 }
 
 /// A directory with an honest model and dataset, to be spoiled.
@@ -98,7 +103,7 @@ fn numbers(root: &Path) {
     change(root, "not-a-number", "error", "NaN", |files| files.tensor("head.bias")[1] = f64::NAN);
     change(root, "infinite-weight", "error", "inf", |files| files.tensor("head.bias")[1] = f64::INFINITY);
     // Sums of three numbers near 3e38, not all of one sign: infinite in one order, finite in another.
-    change(root, "overflow-in-one-order", "unknown", "error bound inf", |files| {
+    change(root, "overflow-in-one-order", "unknown", "may overflow", |files| {
         *files.tensor("layers.0.feed_forward.b2") = vec![1.0, 1.0];
         *files.tensor("head.weight") = vec![3e38, 3e38, 3e38, -3e38];
     });
@@ -113,7 +118,9 @@ fn numbers(root: &Path) {
     change(root, "tie-of-rounding-size", "unknown", "margin", |files| {
         *files.tensor("head.weight") = vec![1.0, 0.3, f64::from(1.0_f32.next_down()), 0.3];
     });
-    change(root, "one-weight-changed", "refuted", "scores", |files| files.tensor("embedding.weight")[0] = -1.0);
+    change(root, "one-weight-changed", "refuted", "the model gives", |files| {
+        files.tensor("embedding.weight")[0] = -1.0
+    });
 }
 
 /// Text files that two readers could read two ways, or that name places.
@@ -124,7 +131,7 @@ fn texts(root: &Path) {
     spoil(root, "word-named-twice", "vocabulary.json", "error", "appears twice", twice);
     spoil(root, "word-without-a-row", "vocabulary.json", "error", "has no row", r#"{"a": 0, "b": 2}"#);
     spoil(root, "word-with-a-negative-row", "vocabulary.json", "error", "has no row", r#"{"a": 0, "b": -1}"#);
-    spoil(root, "unknown-word", "vocabulary.json", "error", "\"b\" is not in the vocabulary", r#"{"a": 0, "c": 1}"#);
+    spoil(root, "unknown-word", "vocabulary.json", "error", "does not know the word \"b\"", r#"{"a": 0, "c": 1}"#);
     change(root, "zero-dimension", "error", "\"d\"", |files| files.config["d"] = json!(0));
     change(root, "other-format", "error", "monolayer/1", |files| files.config["format"] = json!("monolayer/9"));
     change(root, "label-named-twice", "error", "different strings", |files| files.config["labels"] = json!(["X", "X"]));
@@ -152,30 +159,30 @@ fn certificates(root: &Path) {
     let claims = |name: &str, verdict: &str, says: &str, claim: Value| {
         certify(&start(root, name, verdict, says), DATA, &json!([claim]));
     };
-    let dir = start(root, "forged-token-count", "refuted", "it claims 6 tokens, the dataset has 5");
+    let dir = start(root, "forged-token-count", "refuted", "says 6 tokens, there are 5");
     let mut counted = certificate(&dir, DATA, &json!([]));
     counted["data"]["tokens"] = json!(6);
     fs::write(dir.join("certificate.json"), counted.to_string()).unwrap();
     claims("honest", "verified", "", labels(5, 2.0));
-    claims("forged-margin", "unknown", "claims a smallest margin ratio", labels(5, 1e12));
+    claims("forged-margin", "unknown", "with the claimed margin ratio", labels(5, 1e12));
     claims("forged-count", "refuted", "claims 6 tokens", labels(6, 2.0));
     claims(
         "forged-rank",
         "refuted",
-        "has rank 1, not 2",
+        "does not have rank 2",
         json!({"kind": "rank", "tensor": "layers.0.attention.w_k", "rank": 2}),
     );
     let mapping = |log2_delta: f64| json!({"kind": "contextual-mapping", "layer": 0, "arithmetic": "real", "log2_r": 2.0, "log2_delta": log2_delta});
     claims("forged-gap", "refuted", "not delta apart", mapping(-2.0));
     claims("honest-gap", "verified", "", mapping(-12.0));
-    claims("claim-of-no-kind", "unknown", "does not know", json!({"kind": "wisdom"}));
-    claims("claim-without-fields", "unknown", "missing", json!({"kind": "labels"}));
+    claims("claim-of-no-kind", "unknown", "not a kind of claim that is known", json!({"kind": "wisdom"}));
+    claims("claim-without-fields", "unknown", "a field is wrong", json!({"kind": "labels"}));
     certify(
-        &start(root, "certificate-for-other-data", "refuted", "another dataset"),
+        &start(root, "certificate-for-other-data", "verified", "is not the certificate's"),
         "a X\nb Y\n",
         &json!([labels(2, 2.0)]),
     );
-    let dir = start(root, "certificate-for-another-model", "refuted", "another model.safetensors");
+    let dir = start(root, "certificate-for-another-model", "refuted", "the certificate is for another model");
     certify(&dir, DATA, &json!([labels(5, 2.0)]));
     let mut other = Files::honest();
     other.tensor("head.bias")[0] = 1e-3;
@@ -260,8 +267,8 @@ fn distances(root: &Path) {
         files.tensor("layers.0.feed_forward.b2")[0] += 0.25;
     });
     let deep = format!("{}x1{}", "(".repeat(30_000), ")".repeat(30_000));
-    write("distance-of-a-deep-function", "error", "inside each other", &claim(1.0, &deep, 2), |_| ());
-    write("distance-of-an-unknown-name", "error", "unknown name", &claim(1.0, "x1 + x2", 2), |_| ());
+    write("distance-of-a-deep-function", "unknown", "distance: unknown", &claim(1.0, &deep, 2), |_| ());
+    write("distance-of-an-unknown-name", "unknown", "distance: unknown", &claim(1.0, "x1 + x2", 2), |_| ());
     write("distance-of-no-function", "unknown", "distance: unknown", &claim(1e9, "log(x1 - 2)", 2), |_| ());
-    write("distance-of-endless-sequences", "unknown", "out of this checker", &claim(1.0, FUNCTION, 1 << 40), |_| ());
+    write("distance-of-endless-sequences", "unknown", "distance: unknown", &claim(1.0, FUNCTION, 1 << 40), |_| ());
 }

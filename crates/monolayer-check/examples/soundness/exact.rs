@@ -1,111 +1,185 @@
-//! The forward pass to 2000 bits, written as plainly as possible and apart from the checker's own.
+//! The same graph in real arithmetic: big floats with a bound on their error.
 
 use dashu_float::FBig;
 use dashu_float::round::mode::HalfEven;
-use monolayer_check::dataset::Dataset;
-use monolayer_check::model::{Attention, FeedForward, Model};
 
-type Real = FBig<HalfEven, 2>;
+use super::graph::{Factor, Graph, Operation, Term};
 
-pub const BITS: usize = 2000;
+pub type Big = FBig<HalfEven, 2>;
 
-pub fn real(x: f64) -> Real {
-    Real::try_from(x).expect("finite").with_precision(BITS).value()
+/// Bits of a number that is not exact.
+pub const BITS: usize = 2200;
+/// The exponential of less than this is taken as 0, with an error of that size.
+const LEAST: f64 = -40_000.0;
+
+/// A number, and log2 of a bound on its error (minus infinity: exact).
+#[derive(Debug, Clone)]
+pub struct Real {
+    pub mid: Big,
+    pub error: f64,
 }
 
-fn dot(w: &[f64], x: &[Real]) -> Real {
-    w.iter().zip(x).filter(|(w, _)| **w != 0.0).fold(real(0.0), |sum, (&w, x)| sum + real(w) * x)
+pub fn big(x: f64) -> Big {
+    Big::try_from(x).expect("finite").with_precision(0).value()
 }
 
-fn feed_forward(part: &FeedForward, h: &[Real]) -> Vec<Real> {
-    let d = h.len();
-    let mut out: Vec<Real> = h.iter().zip(&part.b2).map(|(h, &b)| h + real(b)).collect();
-    for j in 0..part.hidden {
-        let unit = dot(&part.w1[j * d..(j + 1) * d], h) + real(part.b1[j]);
-        if unit > real(0.0) {
-            for (out, &w) in out.iter_mut().zip(&part.w2[j * d..(j + 1) * d]) {
-                *out += real(w) * &unit;
+/// log2 of the size, from above.
+pub fn size(x: &Big) -> f64 {
+    if *x == Big::ZERO {
+        return f64::NEG_INFINITY;
+    }
+    let repr = x.repr();
+    repr.exponent() as f64 + repr.digits_ub() as f64
+}
+
+/// log2 of the sum of two numbers given by their log2, from above.
+fn plus(a: f64, b: f64) -> f64 {
+    let (most, least) = if a > b { (a, b) } else { (b, a) };
+    if least == f64::NEG_INFINITY {
+        return most;
+    }
+    most + (1.0 + (least - most).exp2()).log2() + 1e-9
+}
+
+impl Real {
+    pub fn of(x: f64) -> Self {
+        Self { mid: big(x), error: f64::NEG_INFINITY }
+    }
+
+    /// Cut to so many bits where it is not exact anyway, or has become too long.
+    fn cut(self) -> Self {
+        let long = self.mid.repr().digits_ub() > 20_000;
+        if self.error == f64::NEG_INFINITY && !long {
+            return self;
+        }
+        let cut = self.mid.clone().with_precision(BITS).value();
+        let error = plus(self.error, size(&cut) - BITS as f64);
+        Self { mid: cut.with_precision(0).value(), error }
+    }
+
+    pub fn add(&self, other: &Self) -> Self {
+        Self { mid: &self.mid + &other.mid, error: plus(self.error, other.error) }.cut()
+    }
+
+    pub fn minus(&self, other: &Self) -> Self {
+        Self { mid: &self.mid - &other.mid, error: plus(self.error, other.error) }.cut()
+    }
+
+    pub fn times(&self, other: &Self) -> Self {
+        let error = plus(plus(size(&self.mid) + other.error, size(&other.mid) + self.error), self.error + other.error);
+        Self { mid: &self.mid * &other.mid, error: if error.is_nan() { f64::NEG_INFINITY } else { error } }.cut()
+    }
+
+    fn over(&self, other: &Self) -> Self {
+        let short = |x: &Big| x.clone().with_precision(BITS).value();
+        let mid = short(&self.mid) / short(&other.mid);
+        // |a/b - a'/b'| <= (ea + |a/b| eb) / (|b| - eb); totals of weights are at least about 1.
+        let error = plus(self.error, size(&mid) + other.error) - (size(&other.mid) - 2.0);
+        let error = plus(error, size(&mid) + 4.0 - BITS as f64);
+        Self { mid: mid.with_precision(0).value(), error }
+    }
+
+    fn exp(&self) -> Self {
+        if self.mid == Big::ZERO && self.error == f64::NEG_INFINITY {
+            return Self::of(1.0);
+        }
+        // An error of this size says nothing; the weight is somewhere between 0 and 1.
+        if self.error > -4.0 {
+            return Self { mid: big(0.5), error: 0.0 };
+        }
+        if self.mid < big(LEAST) {
+            return Self { mid: big(0.0), error: LEAST };
+        }
+        let mid = self.mid.clone().with_precision(BITS).value().exp();
+        let error = plus(size(&mid) + self.error + 1.0, size(&mid) + 8.0 + LEAST.abs().log2() - BITS as f64);
+        Self { mid: mid.with_precision(0).value(), error }
+    }
+
+    /// Whether it is certainly above 0, or certainly below, or certainly 0; nothing where that is open.
+    pub fn sign(&self) -> Option<i32> {
+        if self.error == f64::NEG_INFINITY {
+            return Some(if self.mid == Big::ZERO { 0 } else { self.positive() });
+        }
+        // The size is from above: the number itself is at least half of it.
+        (size(&self.mid) - 2.0 > self.error).then(|| self.positive())
+    }
+
+    fn positive(&self) -> i32 {
+        if self.mid > Big::ZERO { 1 } else { -1 }
+    }
+}
+
+/// All quantities in real arithmetic. Where hardmax or ReLU cannot be decided, nothing.
+pub fn run(graph: &Graph) -> Option<Vec<Real>> {
+    let mut values: Vec<Real> = Vec::with_capacity(graph.nodes.len());
+    for node in &graph.nodes {
+        let value = match &node.operation {
+            Operation::Sum(terms) => terms.iter().fold(Real::of(0.0), |sum, term| sum.add(&self::term(term, &values))),
+            &Operation::Relu(x) => match values[x].sign() {
+                Some(1) => values[x].clone(),
+                Some(_) => Real::of(0.0),
+                None => Real { mid: big(0.0), error: plus(size(&values[x].mid), values[x].error) },
+            },
+            Operation::Max(all) => {
+                let mut most = values[all[0]].clone();
+                for &i in &all[1..] {
+                    if values[i].mid > most.mid {
+                        most = values[i].clone();
+                    }
+                }
+                most
             }
-        }
-    }
-    out
-}
-
-fn attend(a: &Attention, tokens: &[Vec<Real>], i: usize) -> Vec<Real> {
-    let d = tokens[i].len();
-    let visible = if a.causal { i + 1 } else { tokens.len() };
-    let mut out = tokens[i].clone();
-    for head in 0..a.heads {
-        let row = |w: &[f64], s: usize, x: &[Real]| dot(&w[(head * a.size + s) * d..(head * a.size + s + 1) * d], x);
-        let scores: Vec<Real> = (0..visible)
-            .map(|j| {
-                (0..a.size).fold(real(0.0), |sum, s| sum + row(&a.w_k, s, &tokens[j]) * row(&a.w_q, s, &tokens[i]))
-            })
-            .collect();
-        let top = scores.iter().cloned().reduce(|a, b| if b > a { b } else { a }).expect("some token is visible");
-        let weights: Vec<Real> = scores
-            .iter()
-            .map(|score| if a.hard { real(f64::from(u8::from(*score == top))) } else { (score - &top).exp() })
-            .collect();
-        let total = weights.iter().fold(real(0.0), |sum, w| sum + w);
-        for s in 0..a.size {
-            let z = (0..visible).fold(real(0.0), |sum, j| sum + &weights[j] * row(&a.w_v, s, &tokens[j])) / &total;
-            for (c, out) in out.iter_mut().enumerate() {
-                *out += real(a.w_o[(head * a.size + s) * d + c]) * &z;
+            &Operation::Exp(a, b) => values[a].minus(&values[b]).exp(),
+            // Numbers computed alike are equal; others that agree to all bits kept are not met.
+            &Operation::Equal(a, b) if values[a].mid == values[b].mid => Real::of(1.0),
+            &Operation::Equal(a, b) => values[a].minus(&values[b]).sign().map(|_| Real::of(0.0))?,
+            &Operation::Quotient(a, b) => values[a].over(&values[b]),
+            Operation::Mean { exps, values: column, total, .. } => {
+                let sum =
+                    exps.iter().zip(column).fold(Real::of(0.0), |sum, (&e, &v)| sum.add(&values[e].times(&values[v])));
+                if values[*total].mid == big(1.0) && values[*total].error == f64::NEG_INFINITY {
+                    sum
+                } else {
+                    sum.over(&values[*total])
+                }
             }
+        };
+        values.push(value);
+    }
+    Some(values)
+}
+
+fn term(term: &Term, values: &[Real]) -> Real {
+    let value = |f: Factor| match f {
+        Factor::Number(x) => Real::of(x),
+        Factor::Node(i) => values[i].clone(),
+    };
+    match *term {
+        Term::Product(a, b) => value(a).times(&value(b)),
+        Term::Plain(a) => value(a),
+    }
+}
+
+/// The label that certainly wins, if one does.
+pub fn label(scores: &[&Real]) -> Option<usize> {
+    let mut best = 0;
+    for l in 1..scores.len() {
+        if scores[l].minus(scores[best]).sign()? > 0 {
+            best = l;
         }
     }
-    out
+    Some(best)
 }
 
-/// The outputs of all tokens of a sequence.
-pub fn sequence(model: &Model, ids: &[u32]) -> Vec<Vec<Real>> {
-    let d = model.d;
-    let embedding = &model.embedding.as_ref().expect("words").weight;
-    let mut tokens: Vec<Vec<Real>> = ids
-        .iter()
-        .enumerate()
-        .map(|(place, &id)| {
-            let position = |c: usize| model.positions.as_ref().map_or(0.0, |p| p[place * d + c]);
-            (0..d).map(|c| real(embedding[id as usize * d + c]) + real(position(c))).collect()
-        })
-        .collect();
-    if let Some(part) = &model.pre_feed_forward {
-        tokens = tokens.iter().map(|t| feed_forward(part, t)).collect();
-    }
-    for layer in &model.layers {
-        if let Some(a) = &layer.attention {
-            tokens = (0..tokens.len()).map(|i| attend(a, &tokens, i)).collect();
-        }
-        if let Some(part) = &layer.feed_forward {
-            tokens = tokens.iter().map(|t| feed_forward(part, t)).collect();
-        }
-    }
-    tokens
+/// Whether a number is within a tolerance of another; nothing where that is open.
+pub fn near(x: &Real, y: f64, tolerance: f64) -> Option<bool> {
+    let difference = x.minus(&Real::of(y));
+    let size = if difference.mid < Big::ZERO { Real::of(0.0).minus(&difference) } else { difference };
+    Real::of(tolerance).minus(&size).sign().map(|s| s >= 0)
 }
 
-/// The scores of one output.
-pub fn scores(model: &Model, output: &[Real]) -> Vec<Real> {
-    let head = model.head.as_ref().expect("labels");
-    (0..head.bias.len())
-        .map(|l| dot(&head.weight[l * model.d..(l + 1) * model.d], output) + real(head.bias[l]))
-        .collect()
-}
-
-/// The arg max; scores that agree to 1500 bits are equal.
-pub fn arg_max(scores: &[Real]) -> usize {
-    let close = Real::from_parts(1.into(), -1500);
-    (1..scores.len()).fold(0, |best, l| if &scores[l] - &scores[best] > close { l } else { best })
-}
-
-/// The labels of all tokens of a dataset.
-pub fn labels(model: &Model, dataset: &Dataset) -> Vec<usize> {
-    let each = |i| sequence(model, &dataset.ids[dataset.range(i)]);
-    (0..dataset.sequences()).flat_map(each).map(|output| arg_max(&scores(model, &output))).collect()
-}
-
-/// The outputs of all tokens of a dataset, rounded.
-pub fn outputs(model: &Model, dataset: &Dataset) -> Vec<Vec<f64>> {
-    let each = |i| sequence(model, &dataset.ids[dataset.range(i)]);
-    (0..dataset.sequences()).flat_map(each).map(|o| o.iter().map(|x| x.to_f64().value()).collect()).collect()
+/// Whether a number certainly lies outside of an interval between two multiples of 2^e.
+pub fn apart(x: &Real, [low, high]: [i128; 2], e: i32) -> bool {
+    let end = |m: i128| Real { mid: Big::from_parts(m.into(), e as isize), error: f64::NEG_INFINITY };
+    x.minus(&end(low)).sign() == Some(-1) || end(high).minus(x).sign() == Some(-1)
 }

@@ -93,6 +93,11 @@ pub fn parse(bytes: &[u8], kind: Kind, limits: &Limits) -> Result<Data> {
 }
 
 impl Data {
+    /// How many different tokens there are.
+    pub fn different(&self) -> usize {
+        self.values.names.len().max(self.values.placed.len())
+    }
+
     fn object(&mut self, line: &[u8], number: usize, limits: &Limits) -> Result<()> {
         let json = json::parse(line)?;
         let labels = json.field("labels");

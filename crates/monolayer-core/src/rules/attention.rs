@@ -172,8 +172,12 @@ fn power(e: i32) -> Ball {
 
 /// Hardmax: equal weights for those that surely share the greatest score, else any for those that may have it.
 fn hardmax(scores: &[Ball]) -> Weights {
-    let may = |s: &Ball| !scores.iter().any(|other| other.plus(s.minus()).is_positive());
-    let marked: Vec<bool> = scores.iter().map(may).collect();
+    // The greatest lower end.
+    let low = |s: &Ball| Ball { m: s.m, r: 0, e: s.e }.plus(Ball { m: -(s.r as i64), r: 0, e: s.e });
+    let above = |a: &Ball, b: &Ball| low(a).plus(low(b).minus()).is_positive();
+    let best = scores.iter().reduce(|best, s| if above(s, best) { s } else { best });
+    let marked: Vec<bool> =
+        scores.iter().map(|s| !best.is_some_and(|best| best.plus(s.minus()).is_positive())).collect();
     let winners: Vec<&Ball> = scores.iter().zip(&marked).filter(|(_, may)| **may).map(|(s, _)| s).collect();
     let tie = winners.iter().all(|s| s.r == 0 && **s == *winners[0]);
     if tie || winners.len() == 1 {

@@ -186,7 +186,7 @@ impl Ball {
     /// A ball around it with so many bits, and the same with its radius widened by that of another.
     pub fn widened(self, by: Self, most: i32) -> (Self, Self) {
         if by.is_zero() {
-            return (self, self);
+            return (self.cut(most), self.cut(most));
         }
         let e = self.top().max(by.top()) - most;
         let (m, r) = shift(self.m.into(), self.r.into(), self.e - e);

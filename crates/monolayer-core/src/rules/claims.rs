@@ -2,7 +2,7 @@
 
 use super::ball::Ball;
 use super::context::{contexts, impossible};
-use super::inputs::wanted;
+use super::inputs::{find, room, wanted};
 use super::judge::{Inputs, Judge, Judged, Verdict, Wanted, attended};
 use super::mapping;
 use super::prepare::Prepared;
@@ -85,6 +85,7 @@ pub fn check(request: &Request) -> Result<Found, String> {
         Found { verdict: Verdict::Unknown, pass: None, impossible: vec![], claims: vec![], not_checked: vec![] };
     let mut asked = Vec::new();
     if let Some(data) = request.data {
+        room(request.model, data)?;
         found.impossible = unreachable_labels(request.model, data);
         if request.kinds.is_none() {
             match request.pass(data, request.own(), request.tolerance()) {
@@ -134,7 +135,17 @@ fn unreachable_labels(model: &Model, data: &Data) -> Vec<bool> {
 pub(super) fn all_contexts(model: &Model, data: &Data, layers: usize) -> Vec<[u8; 32]> {
     let masks = model.layers[..layers].iter().filter_map(|layer| layer.attention.as_ref()).map(|a| &a.mask);
     let masks: Vec<&Mask> = masks.collect();
-    contexts(data, model.positions.is_some(), model.start.is_some(), &masks)
+    // Words are rows of the embedding: unknown ones share a row, and the start token may be a word.
+    let names = match &model.vocabulary {
+        Some(words) if data.values.d == 0 => {
+            let apart = |at: usize| (words.len() + at) as u64;
+            let row = |(at, word): (usize, &String)| find(words, word).map_or_else(|_| apart(at), |row| row as u64);
+            data.values.names.iter().enumerate().map(row).collect()
+        }
+        _ => (0..data.different() as u64).collect::<Vec<u64>>(),
+    };
+    let names: Vec<u64> = names.into_iter().chain(model.start.map(|row| row as u64)).collect();
+    contexts(data, &names, model.positions.is_some(), &masks)
 }
 
 impl Request<'_> {
@@ -264,6 +275,12 @@ impl Request<'_> {
 
     fn claim(&self, claim: &Claim, data: Option<&Data>, found: &Found) -> (Verdict, String) {
         match (claim, data) {
+            (Claim::Labels(..), Some(data)) if data.label_values.d > 0 => {
+                (Verdict::Unknown, "the data has vectors and no classes".into())
+            }
+            (Claim::Outputs(..), Some(data)) if data.label_values.d == 0 => {
+                (Verdict::Unknown, "the data has no vectors to be near to".into())
+            }
             (Claim::Labels(arithmetic, right, ratio), Some(data)) => {
                 self.judged(data, *arithmetic, None, found, |pass| labels(pass, *right, ratio.as_ref()))
             }

@@ -20,12 +20,16 @@ type Print = [u64; 2];
 ///
 /// A normalized multiset is sum of h(x) / n modulo the prime for pseudo-random h, keyed by the hash of the data: two different ones
 /// agree with probability about 2^-122.
-pub fn contexts(data: &Data, positions: bool, start: bool, masks: &[&Mask]) -> Vec<[u8; 32]> {
+/// `names` has a number for each different token of the data, the same for those that no weights tell apart, and one for the
+/// start token at its end, where there is one.
+pub fn contexts(data: &Data, names: &[u64], positions: bool, masks: &[&Mask]) -> Vec<[u8; 32]> {
+    let (own, first) = names.split_at(data.different());
+    let start = !first.is_empty();
     let key = blake3::hash(data.hash.as_bytes());
     let mut all = Vec::with_capacity(data.tokens.len());
     for range in data.offsets.windows(2) {
-        let own = data.tokens[range[0]..range[1]].iter().map(|id| u64::from(*id) + 1);
-        let words = (0..u64::from(start)).map(|_| 0).chain(own).enumerate();
+        let words = data.tokens[range[0]..range[1]].iter().map(|id| own[*id as usize]);
+        let words = first.iter().copied().chain(words).enumerate();
         let tokens: Vec<[u64; 2]> = words.map(|(at, word)| [word, if positions { at as u64 } else { 0 }]).collect();
         all.extend(sequence(&tokens, masks, start, key.as_bytes()).drain(usize::from(start)..));
     }

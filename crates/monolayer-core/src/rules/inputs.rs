@@ -1,5 +1,7 @@
 //! The sequences of a dataset as a model reads them.
 
+use std::collections::HashMap;
+
 use super::ball::Ball;
 use super::judge::{Inputs, Wanted};
 use crate::model::{Mask, Model, Numbers};
@@ -9,21 +11,27 @@ use crate::read::data::Data;
 /// The name of the row for words that a model does not know.
 const UNKNOWN: &str = "<unk>";
 
+/// Whether a model has room for the longest sequence of a dataset; an error says where not.
+pub(super) fn room(model: &Model, data: &Data) -> Result<(), String> {
+    let longest = data.offsets.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0);
+    let places = longest + usize::from(model.start.is_some());
+    if let Some(most) = model.max_length.filter(|most| *most < places) {
+        return Err(format!("a sequence needs {places} places, and the model has {most}"));
+    }
+    for layer in &model.layers {
+        if let Some(Mask::Matrix(n, _)) = layer.attention.as_ref().map(|a| &a.mask)
+            && *n < longest
+        {
+            return Err(format!("a sequence has {longest} tokens, and the mask is for {n}"));
+        }
+    }
+    Ok(())
+}
+
 impl Inputs {
     /// The tokens of a dataset for a model of floats; an error says what does not fit and where.
     pub fn new(model: &Model, data: &Data) -> Result<Self, String> {
-        let longest = data.offsets.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0);
-        let places = longest + usize::from(model.start.is_some());
-        if let Some(most) = model.max_length.filter(|most| *most < places) {
-            return Err(format!("a sequence needs {places} places, and the model has {most}"));
-        }
-        for layer in &model.layers {
-            if let Some(Mask::Matrix(n, _)) = layer.attention.as_ref().map(|a| &a.mask)
-                && *n < longest
-            {
-                return Err(format!("a sequence has {longest} tokens, and the mask is for {n}"));
-            }
-        }
+        room(model, data)?;
         let values = &data.values;
         let vectors = match (&model.embedding, &model.vocabulary) {
             (Some(embedding), Some(vocabulary)) if values.d == 0 => {
@@ -63,8 +71,8 @@ pub fn wanted(model: &Model, data: &Data, tolerance: Option<Ball>) -> Result<Vec
     let (names, values) = (model.head.as_ref().and_then(|head| head.labels.as_ref()), &data.label_values);
     if values.d == 0 {
         let names = names.ok_or("the data has classes, and the model gives vectors")?;
-        let of: Vec<Option<usize>> =
-            values.names.iter().map(|class| names.iter().position(|name| name == class)).collect();
+        let numbers: HashMap<&str, usize> = names.iter().enumerate().map(|(l, name)| (name.as_str(), l)).collect();
+        let of: Vec<Option<usize>> = values.names.iter().map(|class| numbers.get(class.as_str()).copied()).collect();
         let one = |label: &Option<u32>| label.map_or(Wanted::Free, |label| Wanted::Label(of[label as usize]));
         return Ok(labels.iter().map(one).collect());
     }

@@ -291,7 +291,7 @@ impl<'a> Judge<'a> {
         let one = |at: usize| {
             let (id, tokens) = &words[at];
             let vector = &self.inputs.vectors[*id as usize];
-            let row = tables.as_ref().map(|tables| tables.word(vector));
+            let row = tables.as_ref().and_then(|tables| Some(tables.word(&self.prepared.rounded(vector)?)));
             let judge = |&(s, t): &(usize, usize)| {
                 let place = t - self.inputs.offsets[s] + start;
                 let z = heads[s].as_ref().map(|all| all[place - start].clone());
@@ -343,7 +343,7 @@ struct Tables<'a> {
     screen: Screen,
     places: Vec<Entries>,
     /// What the heads' values add to each unit at most.
-    heads: Vec<i64>,
+    heads: Vec<Option<i64>>,
     /// What a place adds to each unit at most.
     greatest: Vec<i64>,
 }
@@ -369,9 +369,10 @@ impl<'a> Tables<'a> {
             Some(_) => (0..longest).map(|place| judge.prepared.input(&nothing, place)).collect::<Option<_>>()?,
             None => vec![nothing; 1],
         };
+        let words = judge.inputs.vectors.iter().map(|x| judge.prepared.rounded(x)).collect::<Option<Vec<_>>>()?;
         let (mut sizes, mut both) = (Vec::new(), Vec::new());
         for c in 0..d {
-            let (word, place) = (largest(&judge.inputs.vectors, c), largest(&places, c));
+            let (word, place) = (largest(&words, c), largest(&places, c));
             both.push(!word.is_zero() && !place.is_zero());
             // A sum of two, rounded.
             sizes.push(word.plus(place).scaled(i32::from(!word.is_zero() && !place.is_zero())).size());
@@ -409,5 +410,6 @@ impl<'a> Tables<'a> {
 /// Whether the second ball lies within the first.
 fn covers(a: Ball, b: Ball) -> bool {
     let gap = a.middle().plus(b.middle().minus()).size().plus(b.spread().size());
-    a.spread().size().plus(gap.minus()).is_not_negative()
+    let radius = Ball { m: a.r as i64, r: 0, e: a.e };
+    radius.plus(gap.minus()).is_not_negative()
 }

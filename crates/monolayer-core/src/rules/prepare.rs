@@ -158,15 +158,19 @@ impl<'a> Prepared<'a> {
         Some(Self { model, arithmetic, pre, layers, head })
     }
 
+    /// A vector in the arithmetic that is judged; nothing where it overflows.
+    pub fn rounded(&self, token: &[Dyadic]) -> Option<Vec<Dyadic>> {
+        match self.arithmetic {
+            Arithmetic::Real => Some(token.to_vec()),
+            Arithmetic::Float { format, .. } => token.iter().map(|x| x.nearest(format)).collect(),
+        }
+    }
+
     /// The vector of a word (or a given vector) at a place, as a program computes it: one addition, rounded to nearest.
     pub fn input(&self, token: &[Dyadic], place: usize) -> Option<Vec<Dyadic>> {
-        let read = Reader(self.arithmetic);
+        let (read, token) = (Reader(self.arithmetic), self.rounded(token)?);
+        let Some(positions) = &self.model.positions else { return Some(token) };
         let one = |(c, x): (usize, &Dyadic)| {
-            let x = match self.arithmetic {
-                Arithmetic::Real => *x,
-                Arithmetic::Float { format, .. } => x.nearest(format)?,
-            };
-            let Some(positions) = &self.model.positions else { return Some(x) };
             let y = read.number(positions, place * self.model.d + c)?;
             match self.arithmetic {
                 Arithmetic::Real => x.plus_exactly(y),

@@ -24,8 +24,8 @@ pub struct Screen {
     weights: Vec<i32>,
     /// The exponent of each unit's table entries.
     grids: Vec<i32>,
-    /// b1, rounding, and what the tables themselves may be off.
-    constants: Vec<i64>,
+    /// b1, rounding, and what the tables themselves may be off; nothing where that does not fit: such a unit is never off.
+    constants: Vec<Option<i64>>,
 }
 
 /// What one input (a word or a place) adds to every unit.
@@ -74,9 +74,8 @@ impl Screen {
         let (_, high, e) = constant.ends();
         let high = -floor(-high, e - grid);
         self.grids.push(grid);
-        // A unit whose constant does not fit is never screened.
         let fits = high.unsigned_abs() < 1 << 61 && largest < 1 << 61;
-        self.constants.push(if fits { high as i64 + slack } else { i64::MAX / 2 });
+        self.constants.push(fits.then_some(high as i64 + slack));
         Some(())
     }
 
@@ -91,20 +90,23 @@ impl Screen {
         self.weights.chunks_exact(self.d).map(dot).collect()
     }
 
-    /// An upper bound of what the heads' values add to unit j.
-    pub fn of_heads(&self, gains: &[Ball], z: &[Ball], j: usize) -> i64 {
+    /// An upper bound of what the heads' values add to unit j; nothing where it does not fit.
+    pub fn of_heads(&self, gains: &[Ball], z: &[Ball], j: usize) -> Option<i64> {
         let mut all = 0_i64;
         for (gain, z) in gains.iter().zip(z) {
             let (_, high, e) = gain.times(*z).ends();
-            let high = -floor(-high, e - self.grids[j]);
-            all = all.saturating_add(high.clamp(-(1 << 62), 1 << 62) as i64);
+            // What is far below zero may be taken as less far, never what is far above it as less.
+            let high = (-floor(-high, e - self.grids[j])).max(-(1 << 60));
+            all = all.checked_add(i64::try_from(high).ok()?)?;
         }
-        all
+        Some(all)
     }
 
     /// Whether a unit is off, whatever rounding does.
-    pub fn is_off(&self, j: usize, word: i64, place: i64, heads: i64) -> bool {
-        word.saturating_add(place).saturating_add(heads).saturating_add(self.constants[j]) < 0
+    pub fn is_off(&self, j: usize, word: i64, place: i64, heads: Option<i64>) -> bool {
+        let parts = [Some(word), Some(place), heads, self.constants[j]];
+        let sum = parts.into_iter().try_fold(0_i128, |sum, part| part.map(|part| sum + i128::from(part)));
+        sum.is_some_and(|sum| sum < 0)
     }
 }
 

@@ -78,7 +78,7 @@ fn results(directory: &Path, model: &AnyModel, data: &Data, config: &model::file
         let note = match (&report.error, report.smallest_margin_ratio) {
             (Some((what, _)), _) => what.clone(),
             (None, ratio) => format!(
-                "{} tokens in {}, rounding included{}{}",
+                "{} tokens in {}, rounding included{}{}{}",
                 number(report.verified as f64),
                 report.precision,
                 ratio.map_or(String::new(), |r| format!("; margins at least {} times their error bound", number(r))),
@@ -86,7 +86,8 @@ fn results(directory: &Path, model: &AnyModel, data: &Data, config: &model::file
                     format!("; {} contradict themselves", report.impossible)
                 } else {
                     String::new()
-                }
+                },
+                if report.other_data { "; not the data that its certificate is about" } else { "" }
             ),
         };
         cards.push(card("independent checker", report.verdict.name(), &note));

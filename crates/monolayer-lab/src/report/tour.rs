@@ -8,8 +8,7 @@ use std::path::Path;
 use monolayer::arithmetic::kernels::Real;
 use monolayer::model;
 use monolayer::{Dataset, Error, Model, Result};
-use monolayer_check::decide::Decision;
-use monolayer_check::labels::Pass;
+use monolayer_check::{TokenVerdict, Verdict};
 use serde_json::{Value, json};
 
 use super::pack::pack;
@@ -147,28 +146,12 @@ fn certainty<R: Real>(
     }
     let name = file.path().to_string_lossy().into_owned();
     let fault = |e: monolayer_check::error::Error| Error::model(directory, e.what, e.help);
-    let (checked, _) = monolayer_check::model::open(directory).map_err(fault)?;
-    let dataset = monolayer_check::dataset::open(&name, None).map_err(fault)?;
     let precision =
         if R::NAME == f32::NAME { monolayer_check::Precision::F32 } else { monolayer_check::Precision::F64 };
-    let pass = Pass {
-        model: &checked,
-        dataset: &dataset,
-        precision,
-        exp_ulp: monolayer_check::verify::EXP_ULP,
-        tolerance: None,
-        skip: &vec![false; dataset.tokens()],
-        first: false,
-        bits: 8192,
-        // Every token is looked at carefully.
-        comfortable: f64::INFINITY,
-    };
-    let ratio = |decision: &Option<Decision>| match decision {
-        Some(Decision::Right(ratio)) if ratio.is_finite() => Some(*ratio),
-        Some(Decision::Open(margin, error)) if error.is_finite() => Some(margin / error),
-        _ => None,
-    };
-    let ratios: Vec<Option<f64>> = pass.run().map_err(fault)?.decisions.iter().map(ratio).collect();
+    let judged = monolayer_check::judge_tokens(directory, &name, precision).map_err(fault)?;
+    let wrong = Some(Verdict::Refuted);
+    let ratio = |token: &TokenVerdict| token.ratio().filter(|ratio| ratio.is_finite() && token.verdict != wrong);
+    let ratios: Vec<Option<f64>> = judged.iter().map(ratio).collect();
     let mut rest = &ratios[..];
     Ok(chosen
         .iter()

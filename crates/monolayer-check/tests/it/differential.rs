@@ -1,0 +1,165 @@
+//! Compiler and checker read the same bytes the same way, and what one compiles the other verifies.
+
+use std::path::Path;
+
+use monolayer::data as theirs;
+use monolayer::data::context::Contexts;
+use monolayer::memorize::Memorizer;
+use monolayer::paper::attention::Mask;
+use monolayer_check::source::{self, Source};
+use monolayer_check::{Format, Options, Precision, Verdict, verify};
+use monolayer_core::model::Mask as CoreMask;
+use monolayer_core::read::{Limits, directory};
+use monolayer_core::rules::context;
+
+use crate::common;
+use crate::common::spoil::fuzz;
+
+/// A dataset in its canonical form, so that both readings can be compared.
+#[derive(Debug, PartialEq)]
+struct Plain {
+    canonical: String,
+    offsets: Vec<usize>,
+    lines: Vec<usize>,
+    hash: String,
+}
+
+fn their(data: &theirs::Dataset) -> Plain {
+    let mut canonical = Vec::new();
+    data.write_canonical(&mut canonical).unwrap();
+    let (offsets, hash) = (data.offsets.clone(), data.hash());
+    let lines = data.lines.iter().map(|&line| line as usize).collect();
+    Plain { canonical: String::from_utf8(canonical).unwrap(), offsets, lines, hash }
+}
+
+fn our(source: &Source, lines: bool) -> Plain {
+    let data = &source.data;
+    let lines = if lines { data.lines.clone() } else { vec![] };
+    Plain { canonical: data.canonical.clone(), offsets: data.offsets.clone(), lines, hash: data.hash.clone() }
+}
+
+fn compare(bytes: &[u8], their_format: theirs::Format, format: Format) {
+    let theirs = theirs::Dataset::read("x", their_format, bytes);
+    let ours = source::parse("x", bytes, format, &Limits::default());
+    match (theirs, ours) {
+        (Ok(theirs), Ok(ours)) => assert_eq!(their(&theirs), our(&ours, format != Format::Arrays)),
+        (Err(_), Err(_)) => (),
+        (Ok(_), Err(error)) => panic!("only the checker refuses: {error}\n{:?}", String::from_utf8_lossy(bytes)),
+        (Err(error), Ok(_)) => panic!("only the compiler refuses: {error}\n{:?}", String::from_utf8_lossy(bytes)),
+    }
+}
+
+#[test]
+fn spoiled_columns_are_read_alike() {
+    fuzz("conll", 3000, |bytes| compare(bytes, theirs::Format::Conll, Format::Conll));
+}
+
+#[test]
+fn spoiled_json_lines_are_read_alike() {
+    fuzz("jsonl", 3000, |bytes| compare(bytes, theirs::Format::JsonLines, Format::JsonLines));
+}
+
+#[test]
+fn spoiled_arrays_are_read_alike() {
+    fuzz("arrays", 3000, |bytes| compare(bytes, theirs::Format::Arrays, Format::Arrays));
+}
+
+#[test]
+fn tasks_are_the_same() {
+    for name in ["copy", "reverse", "shift", "sort", "histogram", "majority", "parity", "pattern", "dyck", "nothing"] {
+        for options in [
+            "alphabet=4,length=1..4",
+            "length=03,alphabet=2",
+            "alphabet=30,length=2",
+            "alphabet=3,length=2",
+            "alphabet=0,length=2",
+            "alphabet=9,length=99",
+            "length=2",
+        ] {
+            let text = format!("task:{name}:{options}");
+            match (theirs::Dataset::open(&text), source::open(&text, None, &Limits::default())) {
+                (Ok(theirs), Ok(ours)) => assert_eq!((their(&theirs), theirs.name), (our(&ours, false), ours.name)),
+                (theirs, ours) => assert!(theirs.is_err() && ours.is_err(), "{text}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn the_same_tokens_are_impossible() {
+    for task in ["reverse", "histogram", "sort", "parity"] {
+        let text = format!("task:{task}:alphabet=3,length=1..4");
+        let (theirs, ours) =
+            (theirs::Dataset::open(&text).unwrap(), source::open(&text, None, &Limits::default()).unwrap());
+        let (theirs::Tokens::Words { ids, .. }, theirs::Labels::Classes { ids: labels, .. }) =
+            (&theirs.tokens, &theirs.labels)
+        else {
+            unreachable!()
+        };
+        for (positions, mask) in [(false, Mask::None), (true, Mask::None), (false, Mask::Causal), (true, Mask::Causal)]
+        {
+            let expected = Contexts::new(ids, &theirs.offsets, mask, positions).agree(labels).impossible;
+            let masks = [if mask == Mask::Causal { &CoreMask::Causal } else { &CoreMask::None }];
+            let contexts = context::contexts(&ours.data, positions, false, &masks);
+            let found = context::impossible(&contexts, ours.data.labels.as_ref().unwrap());
+            let found: Vec<usize> = (0..found.len()).filter(|&t| found[t]).collect();
+            assert_eq!(expected, found, "{text}, positions {positions}, {mask:?}");
+        }
+    }
+}
+
+/// Whether the compiler and the checker accept a model directory.
+fn both_accept(dir: &Path) -> (bool, bool) {
+    let theirs = monolayer::model::file::read(dir).is_ok() || monolayer::model::exact_file::read(dir).is_ok();
+    (theirs, directory::open(dir, &Limits::default()).is_ok())
+}
+
+#[test]
+fn hostile_models_are_refused_by_both() {
+    for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../attacks")).unwrap() {
+        let dir = entry.unwrap().path();
+        if dir.is_dir() {
+            let (theirs, ours) = both_accept(&dir);
+            assert_eq!(theirs, ours, "{}: compiler {theirs}, checker {ours}", dir.display());
+        }
+    }
+}
+
+#[test]
+fn what_the_compiler_refuses_the_checker_refuses() {
+    let dir = tempfile::tempdir().unwrap();
+    for (reader, file) in
+        [("config", "config.json"), ("vocabulary", "vocabulary.json"), ("tensors", "model.safetensors")]
+    {
+        common::Files::honest().write(dir.path());
+        fuzz(reader, 1000, |bytes| {
+            std::fs::write(dir.path().join(file), bytes).unwrap();
+            // The checker may be stricter (it refuses unknown fields that appear twice), never more lenient.
+            let (theirs, ours) = both_accept(dir.path());
+            assert!(theirs || !ours, "only the compiler refuses: {:?}", String::from_utf8_lossy(bytes));
+        });
+    }
+}
+
+#[test]
+fn compiled_models_are_verified_in_every_arithmetic() {
+    let dir = tempfile::tempdir().unwrap();
+    let tasks = [
+        "histogram:alphabet=3,length=4",
+        "reverse:alphabet=3,length=3",
+        "sort:alphabet=3,length=1..3",
+        "dyck:alphabet=2,length=1..5",
+    ];
+    for (i, task) in tasks.iter().enumerate() {
+        let text = format!("task:{task}");
+        let data = theirs::Dataset::open(&text).unwrap();
+        let compiled = Memorizer { candidates: 8, ..Memorizer::default() }.compile(&data, &|_, _| ()).unwrap();
+        let out = dir.path().join(i.to_string());
+        compiled.save(&out, &data).unwrap();
+        for precision in [None, Some(Precision::F64), Some(Precision::Real)] {
+            let report = verify(&out, Some(&text), &Options { precision, ..Options::default() });
+            assert_eq!(report.verdict, Verdict::Verified, "{text}: {}", report.text());
+            assert_eq!(report.impossible, compiled.impossible.len());
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The checker's tests: what a user would do, what an attacker would, and what other programs say of the same files.
+
+mod attacks;
+mod common;
+mod differential;
+mod differential_models;
+mod distance;
+mod expressions;
+mod fuzz;
+mod perturbed;
+mod second_opinion;
+#[allow(dead_code)]
+#[path = "../../examples/soundness/main.rs"]
+mod soundness;
+mod soundness_run;
+#[path = "../../examples/soundness/trees.rs"]
+mod trees;
+mod verify;
