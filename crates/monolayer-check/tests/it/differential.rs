@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use monolayer::data as theirs;
-use monolayer::data::context::Contexts;
-use monolayer::memorize::Memorizer;
 use monolayer::paper::attention::Mask;
+use monolayer::data::context::Contexts;
+use monolayer::data as theirs;
+use monolayer::memorize::Memorizer;
 use monolayer_check::source::{self, Source};
 use monolayer_check::{Format, Options, Precision, Verdict, verify};
 use monolayer_core::model::Mask as CoreMask;
@@ -99,8 +99,9 @@ fn the_same_tokens_are_impossible() {
         for (positions, mask) in [(false, Mask::None), (true, Mask::None), (false, Mask::Causal), (true, Mask::Causal)]
         {
             let expected = Contexts::new(ids, &theirs.offsets, mask, positions).agree(labels).impossible;
+            let names: Vec<u64> = (0..ours.data.different() as u64).collect();
             let masks = [if mask == Mask::Causal { &CoreMask::Causal } else { &CoreMask::None }];
-            let contexts = context::contexts(&ours.data, positions, false, &masks);
+            let contexts = context::contexts(&ours.data, &names, positions, &masks);
             let found = context::impossible(&contexts, ours.data.labels.as_ref().unwrap());
             let found: Vec<usize> = (0..found.len()).filter(|&t| found[t]).collect();
             assert_eq!(expected, found, "{text}, positions {positions}, {mask:?}");

@@ -7,9 +7,8 @@ use std::path::Path;
 
 use crate::common::Files;
 use crate::common::spoil::fuzz;
-use monolayer::model::Predictions;
-use monolayer::model::{exact as exact_model, exact_file, file as model_file};
 use monolayer::paper::attention::{Kind, Mask};
+use monolayer::model::{Predictions, exact as exact_model, exact_file, file as model_file};
 use monolayer::{AnyModel, Dataset};
 use monolayer_check::{Options, Verdict, verify};
 use monolayer_core::Format as Binary;
@@ -56,7 +55,10 @@ fn theirs(dir: &Path) -> monolayer::error::Result<Plain> {
         let model = exact_file::read(dir)?;
         return Ok(their(&model, |x| exact(&x.to_string())));
     }
-    Ok(their(&AnyModel::open(dir)?.widened(), |&x| float(x)))
+    Ok(match AnyModel::open(dir)? {
+        AnyModel::F32(model) => their(&model, |&x| float(x.into())),
+        AnyModel::F64(model) => their(&model, |&x| float(x)),
+    })
 }
 
 fn float(x: f64) -> Number {
