@@ -173,7 +173,7 @@ fn a_run_that_can_go_on_is_not_overwritten() {
     assert_eq!(run(Source::Data(&data), None, &options, out, Some(2)).end, End::Stopped);
     let job = Job { source: Source::Data(&data), dev: None, options: &options, out, fixed: &[] };
     let message = train(&job, false, &mut |_| ControlFlow::Continue(())).unwrap_err().to_string();
-    assert!(message.contains("not finished") && message.contains("--resume"), "{message}");
+    assert!(message.contains("not finished") && message.contains("`resume`"), "{message}");
     // Nor is it resumed with other data, or from a file that was changed.
     let other = zipf_corpus(1000, 2);
     let job = Job { source: Source::Data(&other), ..job };
