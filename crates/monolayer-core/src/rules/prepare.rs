@@ -131,6 +131,10 @@ impl Reader {
 impl<'a> Prepared<'a> {
     /// Prepares a model of floats; nothing for an exact one, and where a number overflows the format.
     pub fn new(model: &'a Model, arithmetic: Arithmetic) -> Option<Self> {
+        // So few layers that no exponent leaves the range of an i32.
+        if model.layers.len() > 1 << 14 {
+            return None;
+        }
         let (read, d) = (Reader(arithmetic), model.d);
         let pre = match &model.pre_feed_forward {
             Some(part) => Some(read.feed_forward(part, d)?),
