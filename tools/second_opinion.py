@@ -38,7 +38,7 @@ def read_tensors(path):
         if name == "__metadata__":
             continue
         begin, end = entry["data_offsets"]
-        code, width = {"F32": ("f", 4), "F64": ("d", 8)}[entry["dtype"]]
+        code, width = {"F32": ("f", 4), "F64": ("d", 8), "U8": ("B", 1)}[entry["dtype"]]
         if end - begin != width * math.prod(entry["shape"]):
             raise ValueError(f"{name}: wrong number of bytes")
         values = struct.unpack(f"<{(end - begin) // width}{code}", data[begin:end])
@@ -88,6 +88,8 @@ def sees(mask, i, j):
         return j <= i
     if "prefix" in mask:
         return j < mask["prefix"] or j <= i
+    if "rows" in mask:
+        return i >= 0 and mask["rows"][i][j] == 1
     before, after = mask["band"]
     return i - before <= j <= i + after
 
@@ -221,6 +223,9 @@ def check(directory, data):
     config = json.loads((directory / "config.json").read_text("utf-8"), object_pairs_hook=once)
     vocabulary = json.loads((directory / "vocabulary.json").read_text("utf-8"), object_pairs_hook=once)
     tensors = read_tensors(directory / "model.safetensors")
+    for layer in config["layers"]:
+        if layer["attention"] and "file" in layer["attention"]["mask"]:
+            layer["attention"]["mask"] = {"rows": read_tensors(directory / "mask.safetensors")["mask"]}
     sequences = read_jsonl(data) if data.suffix == ".jsonl" else read_conll(data)
     impossible = impossible_tokens(config, sequences)
     start = [vocabulary[config["start"]]] if "start" in config else []
