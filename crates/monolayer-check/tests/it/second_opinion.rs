@@ -35,7 +35,7 @@ fn random_models_get_no_other_verdict() {
     let Some(python) = python() else { return };
     let dir = tempfile::tempdir().unwrap();
     let mut decided = 0;
-    for seed in 0..60 {
+    for seed in 0..100 {
         let (scale, name) = SCALES[seed % SCALES.len()];
         let kind = if seed % 10 == 9 { "gated" } else { "labels" };
         let menu = Menu { kinds: vec![kind], scales: vec![(scale, name)], second: adapter::SECOND_FORMAT };
