@@ -21,7 +21,7 @@ const POOL: [f32; 24] = [
     3.0,
     0.333_333_34,
     5.960_464_5e-8,
-    5.960_465_3e-8,
+    5.960_465e-8,
     2.980_232_2e-8,
     1.192_092_9e-7,
     8_388_609.0,
@@ -97,7 +97,7 @@ fn ends(ball: Ball) -> (Scaled, Scaled) {
 /// What a program reaches must be within both parts of a sum. Gives log2 of the bound over what was reached.
 fn compare(terms: &[(f32, f32)], bias: Option<f32>, found: Option<Sum>) -> Option<i64> {
     let reached = trees::worst_deviation(terms, bias);
-    let Some(found) = found else { return None };
+    let found = found?;
     assert!(!reached.overflow, "{terms:?} {bias:?} overflows");
     let value = exact(terms, bias);
     let (low, high) = ends(found.exact);

@@ -7,6 +7,9 @@ use crate::number::Dyadic;
 /// A row without its zeros: (column, weight).
 pub type Row = Vec<(usize, Dyadic)>;
 
+/// A layer adds at most some thousands to an exponent: after so many, exponents of balls are far from the ends of an i32.
+const MOST_LAYERS: usize = 1 << 14;
+
 /// One attention layer.
 pub struct Attention {
     /// Hardmax instead of softmax.
@@ -129,13 +132,16 @@ impl Reader {
 }
 
 impl<'a> Prepared<'a> {
-    /// Prepares a model of floats; nothing for an exact one, and where a number overflows the format.
+    /// Prepares a model of floats; nothing for an exact one, for too many layers, and where a number overflows the format.
     pub fn new(model: &'a Model, arithmetic: Arithmetic) -> Option<Self> {
         // So few layers that no exponent leaves the range of an i32.
         if model.layers.len() > 1 << 14 {
             return None;
         }
         let (read, d) = (Reader(arithmetic), model.d);
+        if model.layers.len() > MOST_LAYERS {
+            return None;
+        }
         let pre = match &model.pre_feed_forward {
             Some(part) => Some(read.feed_forward(part, d)?),
             None => None,
