@@ -48,10 +48,8 @@ fn stairs(random: &mut Random, fit: impl Fn(f64) -> f64, low: f64, high: f64) ->
 pub fn case(random: &mut Random, single: bool) -> Case {
     let fit = |x: f64| if single { f64::from(x as f32) } else { x };
     let plateaus = random.once_in(4);
-    let pre = match plateaus {
-        true => Some(stairs(random, fit, 0.0, 1.0)),
-        false => random.once_in(2).then(|| block(random, fit)),
-    };
+    let pre =
+        if plateaus { Some(stairs(random, fit, 0.0, 1.0)) } else { random.once_in(2).then(|| block(random, fit)) };
     let mut one = |scale: f64| vec![fit(scale * random.signed())];
     let attention = Attention {
         hard: false,

@@ -2,7 +2,7 @@
 //!
 //! Enclosures of `g` are sorted, and neighbors compared: no pass over all pairs. Intervals settle most of them; where two
 //! are not far enough apart to give the distance three digits, balls of twice as many bits follow, again and again. By
-//! [`crate::coincidence`] that ends, unless the two are exactly equal, which is decided first.
+//! [`super::coincidence`] that ends, unless the two are exactly equal, which is decided first.
 
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 //!
 //! Each block of sequences goes through the whole model on one thread, and the blocks depend on the data alone, so the
 //! result is the same, bit for bit, for any number of threads. The plain versions are beside the definitions, in
-//! [`crate::attention`], [`crate::feed_forward`] and [`crate::transformer`].
+//! [`crate::paper::attention`], [`crate::paper::feed_forward`] and [`crate::paper::transformer`].
 
 use std::ops::Range;
 

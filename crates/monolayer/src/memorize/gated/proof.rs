@@ -1,7 +1,7 @@
 //! The proof that a gated model gets a token right in floating point, in any order of summation, at a cost that grows with
-//! the data: for each word and place, the units that are not [proved shut](super::shut_units) are looked at, and no others.
+//! the data: for each word and place, the units that are not proved shut (`shut_units`) are looked at, and no others.
 //!
-//! The proof speaks of the [stored numbers](super::stored), whatever the sizes of the codes: of machine numbers of a
+//! The proof speaks of the stored numbers (`stored`), whatever the sizes of the codes: of machine numbers of a
 //! [`Format`], with subnormal numbers and without overflow, and an exponential within
 //! [`EXP_ULP`](crate::memorize::context_id::EXP_ULP) units in the last place. With sign codes and a projection on a dyadic grid, projections
 //! and gates are exact; what rounds is the softmax, the hinges, and the sum over open units. Its own floats are rounded

@@ -177,7 +177,7 @@ pub struct ExactMemo {
     pub gap: f64,
 }
 
-/// Plateaus with rational weights: evaluated by [`crate::exact`], outputs are equal to the labels.
+/// Plateaus with rational weights: evaluated by [`crate::model::exact`], outputs are equal to the labels.
 pub fn memorize_exactly(
     data: &Dataset,
     options: &VectorOptions,
