@@ -81,7 +81,7 @@ struct Check {
 }
 
 /// Checks a claim about a model of floats of the kind of eq. 19: in real arithmetic, or in binary64 where `attend` says what programs
-/// make of attention (the feed-forward blocks follow the lemma of [`Block::apply`]).
+/// make of attention (the feed-forward blocks follow the lemma of `Block::apply`).
 pub fn check(model: &Model, claim: Claim, attend: Option<Attend>) -> Found {
     // A power would forget the sign of a bound.
     let signed = claim.bound.enclosure(BITS).ends().is_none_or(|(low, _)| low.sign().is_lt());
