@@ -1,8 +1,9 @@
 //! Contextual mappings (Definition 2): outputs of attention inside a ball of radius r, and more than delta apart where contexts
 //! differ. Sorted along one direction, only near neighbors have to be compared.
 
+use std::cell::RefCell;
 use std::cmp::Ordering;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::ball::Ball;
 use super::claims::all_contexts;
@@ -76,7 +77,7 @@ pub fn check(
     let (Some(exact), Ok(rows)) = (Exact::new(model), rows(model, data)) else {
         return unknown("the model is not one for real arithmetic");
     };
-    let more = More { exact, data, rows, layer, bits };
+    let more = More { exact, data, rows, layer, bits, known: RefCell::default() };
     for point in &points {
         let margin = radius.times(radius).plus(norm_squared(&point.output).minus());
         let place = place(data, point.token);
@@ -150,12 +151,17 @@ struct More<'a> {
     rows: Vec<Token<'a>>,
     layer: usize,
     bits: usize,
+    /// What was computed before, by token and bits.
+    known: RefCell<HashMap<(usize, usize), Option<Vec<Real>>>>,
 }
 
 impl More<'_> {
     fn output(&self, token: usize, bits: usize) -> Option<Vec<Real>> {
-        let (all, position) = sequence(self.data, &self.rows, token);
-        self.exact.attended(self.layer, &all, position, bits)
+        let run = || {
+            let (all, position) = sequence(self.data, &self.rows, token);
+            self.exact.attended(self.layer, &all, position, bits)
+        };
+        self.known.borrow_mut().entry((token, bits)).or_insert_with(run).clone()
     }
 
     /// The length of an output, or of the difference of two, against 2^log2.
