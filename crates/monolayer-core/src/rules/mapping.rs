@@ -144,6 +144,9 @@ fn power_of_two(x: &Rational) -> Option<Ball> {
     exp_ball(Ball::around(&x.enclosure(62))?.times(ln_2))
 }
 
+/// Outputs by token and bits.
+type Known = HashMap<(usize, usize), Option<Vec<Real>>>;
+
 /// Outputs with more bits.
 struct More<'a> {
     exact: Exact<'a>,
@@ -152,7 +155,7 @@ struct More<'a> {
     layer: usize,
     bits: usize,
     /// What was computed before, by token and bits.
-    known: RefCell<HashMap<(usize, usize), Option<Vec<Real>>>>,
+    known: RefCell<Known>,
 }
 
 impl More<'_> {
