@@ -39,7 +39,9 @@ fn every_attack_is_read_or_refused() {
         let dir = entry.unwrap().path();
         let Ok(expected) = fs::read(dir.join("expect.json")) else { continue };
         let expected = json::parse(&expected).unwrap();
-        let (verdict, says) = (expected.get("verdict").text().unwrap(), expected.get("says").text().unwrap());
+        // Several verdicts may be allowed; being refused is then none of them.
+        let verdict = expected.get("verdict").text().unwrap_or("one of several");
+        let says = expected.get("says").text().unwrap_or("");
         let must_fail = verdict == "error" && !LATER.iter().any(|name| dir.ends_with(name));
         match read(&dir) {
             Err(e) if must_fail && e.contains(says) => refused += 1,
