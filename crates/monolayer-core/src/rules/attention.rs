@@ -192,7 +192,7 @@ fn hardmax(scores: &[Ball]) -> Weights {
 /// **Lemma 4.** For weights W(j) >= 0 with sum T > 0 and any number a, sum W v / T - a = sum W (v - a) / T. Every term of a
 /// program's average carries at most 2 n + 2 factors 1 + d or 1 / (1 + d), |d| <= 2^-p: a product or division, the
 /// additions of numerator and denominator, an inverse. So it is off by at most g A, g = (2 n + 2) / (2^p - 2 n - 2) and
-/// A = sum W |v| / T, and, where something underflows, by eta (2 n + 1 + sum |v|): products, weights and the quotient lose
+/// A = sum W |v| / T, and, where something underflows, by eta (2 n + 2 + sum |v|): products, weights and the quotient lose
 /// eta / 2 each, the first are divided by no less than 1/2, and later roundings less than double it.
 fn average(arithmetic: Arithmetic, weights: &Weights, values: &[Ball]) -> Option<Ball> {
     let n = values.len();
@@ -228,7 +228,7 @@ fn average(arithmetic: Arithmetic, weights: &Weights, values: &[Ball]) -> Option
     Some(exact.plus(rounding_of_average(format, n, mean, values)?).cut(arithmetic.bits()))
 }
 
-/// g A + eta (2 n + 1 + sum |v|).
+/// g A + eta (2 n + 2 + sum |v|).
 fn rounding_of_average(format: Format, n: usize, mean: Ball, values: &[Ball]) -> Option<Ball> {
     let k = 2 * n as i128 + 2;
     let left = (1_i128 << format.bits()).checked_sub(k).filter(|left| *left > 0)?;
