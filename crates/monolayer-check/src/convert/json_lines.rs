@@ -11,8 +11,12 @@ const LONGEST: usize = 1200;
 
 /// The same lines, with the numbers of vectors in canonical spelling. What cannot be read is left for the core to refuse.
 pub fn canonical(content: &[u8]) -> Cow<'_, [u8]> {
-    // Vectors are lists in lists in an object: lines without a third bracket have none.
-    let plain = |line: &[u8]| line.iter().filter(|&&b| b == b'[').nth(2).is_none();
+    // Vectors are lists in lists: a line in which no bracket follows another one has none.
+    let plain = |line: &[u8]| {
+        let mut solid = line.iter().filter(|b| !b" \t\r".contains(b));
+        let mut last = b'{';
+        !solid.any(|&b| std::mem::replace(&mut last, b) == b'[' && b == b'[')
+    };
     if content.split(|&b| b == b'\n').all(plain) {
         return Cow::Borrowed(content);
     }
@@ -81,6 +85,7 @@ mod tests {
             "\u{feff}{\"tokens\": [[1, 0.10], [-0.0, 1E-7]], \"labels\": [7, -3]}\r\n\n{\"tokens\": [\"[[1]]\"]}\n";
         let expected = "{\"tokens\":[[1.0,0.1],[0.0,1e-07]],\"labels\":[7,-3]}\n\n{\"tokens\":[\"[[1]]\"]}\n";
         assert_eq!(String::from_utf8_lossy(&canonical(text.as_bytes())), expected);
+        assert_eq!(canonical(b"{\"tokens\":[ [4]]}"), &b"{\"tokens\":[[4.0]]}"[..]);
         assert_eq!(canonical(b"{\"tokens\": [1], \"labels\": [2]}"), &b"{\"tokens\": [1], \"labels\": [2]}"[..]);
     }
 
