@@ -44,12 +44,13 @@ pub fn ids(model: &AnyModel, data: &Dataset, word: &str, position: usize) -> Res
     match model {
         AnyModel::F32(model) => scene(model, data, word, position),
         AnyModel::F64(model) => scene(model, data, word, position),
+        AnyModel::Exact(_) => Err(Error::mismatch("no picture of this model: it is exact", "take one in f32 or f64")),
     }
 }
 
 fn scene<R: Real>(model: &Model<R>, data: &Dataset, word: &str, position: usize) -> Result<Scene> {
     if let Some(why) = obstacle(model) {
-        return Err(Error::request(
+        return Err(Error::mismatch(
             format!("no picture of this model: {why}"),
             "take one that memorize makes from words",
         ));
@@ -120,7 +121,7 @@ fn names(contexts: &[Context]) -> Vec<String> {
 
 /// The different contexts of a word at a place, by id.
 fn contexts<R: Real>(model: &Model<R>, data: &Dataset, word: &str, place: usize) -> Result<Vec<Context>> {
-    let unknown = || Error::request("the model does not know all words of the data", "give the data it was made from");
+    let unknown = || Error::mismatch("the model does not know all words of the data", "give the data it was made from");
     let reading = Reading::new(model, data).ok_or_else(unknown)?;
     let [q, k, v] = Projected::of(model).ok_or_else(unknown)?;
     let mut contexts = Vec::new();
@@ -141,7 +142,7 @@ fn contexts<R: Real>(model: &Model<R>, data: &Dataset, word: &str, place: usize)
     contexts.dedup_by(|a, b| a.id == b.id);
     if contexts.len() < 2 {
         let what = format!("{word:?} has {} contexts as word {} of a sentence", contexts.len(), place + 1);
-        return Err(Error::request(what, "take a word with several"));
+        return Err(Error::mismatch(what, "take a word with several"));
     }
     Ok(contexts)
 }

@@ -357,14 +357,18 @@ impl<'a, R: Real> Run<'a, R> {
         });
         let head = export::head(architecture, parameters).zip(self.names.labels.as_ref());
         let head = head.map(|((weight, bias), names)| Head { labels: names.names().to_vec(), weight, bias });
-        let source = json!({
-            "command": "train",
-            "options": self.job.options,
-            "data": self.progress.data,
-            "epochs": self.progress.epoch,
-            "steps": self.progress.steps,
-            "version": env!("CARGO_PKG_VERSION"),
-        });
+        let (data_hash, function) = match self.job.source {
+            Source::Data(_) => (Some(self.progress.data.clone()), None),
+            Source::Function(_) => (None, Some(self.progress.data.clone())),
+        };
+        let source = model::Source::Train {
+            options: json!(self.job.options),
+            data_hash,
+            function,
+            epochs: self.progress.epoch,
+            steps: self.progress.steps,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
         Some(Model {
             words,
             positions: export::positions(architecture, parameters),

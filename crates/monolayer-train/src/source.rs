@@ -149,7 +149,7 @@ pub(crate) fn pack<R: Real>(source: Source, seed: u64) -> Result<(Packed<R>, Nam
                 let width = function.length * function.dim;
                 let point = &packed.vectors[i / width * width..][..width];
                 let what = format!("{}: no finite value at {point:?}", function.text);
-                return Err(Error::request(what, "train on a function that is finite on the unit cube"));
+                return Err(Error::undefined(what, "train on a function that is finite on the unit cube"));
             }
             return Ok((packed, Names::default()));
         }
@@ -171,7 +171,7 @@ pub(crate) fn pack<R: Real>(source: Source, seed: u64) -> Result<(Packed<R>, Nam
     }
     match &data.labels {
         Labels::None => {
-            return Err(Error::data(data.place(0), "no labels", "training needs a label for every token"));
+            return Err(Error::data(data.location(0), "no labels", "training needs a label for every token"));
         }
         Labels::Classes { ids, names: labels } => {
             names.labels = Some(labels.clone());
@@ -205,7 +205,7 @@ impl Names {
         let mut unknown = [0; 2];
         let other = |what: &str| {
             let help = "the dev set must be of the kind of the training set";
-            Err(Error::data(data.place(0), format!("{what}, unlike the data that is trained on"), help))
+            Err(Error::data(data.location(0), format!("{what}, unlike the data that is trained on"), help))
         };
         let mut look_up = |which: usize, ids: &[u32], own: &Vocabulary, known: &Vocabulary, otherwise: u32| {
             let of: Vec<Option<u32>> = own.names().iter().map(|name| known.get(name)).collect();

@@ -17,8 +17,9 @@ pub mod paper;
 
 pub use arithmetic::Matrix;
 pub use data::Dataset;
-pub use error::{Error, Place, Result};
-pub use model::{AnyModel, Model};
+pub use error::{Error, Location, Result};
+pub use memorize::{Compiled, Memorizer, Method, Precision};
+pub use model::{AnyModel, Model, Source};
 
 /// The tutorial's program is one of the tests.
 #[cfg(doctest)]

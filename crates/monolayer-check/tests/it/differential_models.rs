@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::common::Files;
 use crate::common::spoil::fuzz;
-use monolayer::model::{Predictions, exact as exact_model, exact_file, file as model_file};
+use monolayer::model::{Predictions, file as model_file};
 use monolayer::paper::attention::{Kind, Mask};
 use monolayer::{AnyModel, Dataset};
 use monolayer_check::{Options, Verdict, verify};
@@ -51,13 +51,10 @@ struct Plain {
 }
 
 fn theirs(dir: &Path) -> monolayer::error::Result<Plain> {
-    if exact_file::is_exact(dir)? {
-        let model = exact_file::read(dir)?;
-        return Ok(their(&model, |x| exact(&x.to_string())));
-    }
     Ok(match AnyModel::open(dir)? {
         AnyModel::F32(model) => their(&model, |&x| float(x.into())),
         AnyModel::F64(model) => their(&model, |&x| float(x)),
+        AnyModel::Exact(model) => their(&model, |x| exact(&x.to_string())),
     })
 }
 
@@ -259,10 +256,9 @@ fn lines(words: bool, labels: &[Value]) -> String {
 
 /// What the compiler's forward pass says of each token; exact numbers are rounded to f64 for it.
 fn predicted(dir: &Path, data: &Dataset) -> Vec<Value> {
-    let model = if exact_file::is_exact(dir).unwrap() {
-        exact_model::map_model(&exact_file::read(dir).unwrap(), |x| x.to_f64().value()).into()
-    } else {
-        AnyModel::open(dir).unwrap()
+    let model = match AnyModel::open(dir).unwrap() {
+        exact @ AnyModel::Exact(_) => exact.widened().into(),
+        floats => floats,
     };
     let labels = model.label_names().map(<[String]>::to_vec);
     match model.predict(data).unwrap() {

@@ -184,7 +184,7 @@ fn conflict_lines(data: &Dataset, contexts: &Contexts, agreement: &Agreement, ar
     let line = |&t: &usize| {
         format!(
             "  {}: {:?} is {}, but {} in most of the same contexts\n",
-            data.place(t),
+            data.location(t),
             data.token_text(t),
             data.label_text(t),
             majority(data, contexts, agreement, t),
@@ -205,7 +205,7 @@ fn conflict_lines(data: &Dataset, contexts: &Contexts, agreement: &Agreement, ar
 /// Words with their labels as two columns; the file is whole or not there.
 pub fn write(data: &Dataset, path: &Path) -> Result<(), Error> {
     if !matches!((&data.tokens, &data.labels), (Tokens::Words { .. }, Labels::Classes { .. })) {
-        return Err(Error::request("only words with classes can be written as columns", "leave --out out"));
+        return Err(Error::mismatch("only words with classes can be written as columns", "leave --out out"));
     }
     let mut text = String::new();
     for range in data.ranges() {
@@ -214,7 +214,7 @@ pub fn write(data: &Dataset, path: &Path) -> Result<(), Error> {
             let column = |text: &str| !text.is_empty() && !text.contains(char::is_whitespace);
             if !column(&word) || !column(&label) || word.starts_with("-DOCSTART-") {
                 let what = format!("the word {word:?} with the label {label:?} cannot be written as columns");
-                return Err(Error::data(data.place(t), what, "leave --out out"));
+                return Err(Error::data(data.location(t), what, "leave --out out"));
             }
             text += &format!("{word} {label}\n");
         }

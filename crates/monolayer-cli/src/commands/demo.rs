@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use monolayer::Memorizer;
 use monolayer::arithmetic::kernels::Real;
 use monolayer::fs::replace_file;
-use monolayer::memorize::Memorizer;
 use monolayer::{AnyModel, Error, Model};
 use monolayer_lab::claims::{self, Context, Verdict};
 use monolayer_lab::report::{self, Data};
@@ -43,29 +43,26 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     replace_file(&file, example::TEXT.as_bytes())?;
     let data = example::dataset()?;
     say(&format!("compiling {} tokens into one layer", count(data.tokens())));
-    let compiled = Memorizer::default().compile(&data, &|_, _| {})?;
+    let compiled = Memorizer::new().compile(&data)?;
     let dir = out.join("model");
-    compiled.save(&dir, &data)?;
+    compiled.save(&dir)?;
 
     let right = |model: &AnyModel| -> Result<usize> { Ok(model.right(&data)?.unwrap_or(0)) };
-    let with_attention = right(&compiled.model)?;
-    let without_attention = right(&compiled.model.without_attention())?;
+    let with_attention = right(compiled.model())?;
+    let without_attention = right(&compiled.model().without_attention())?;
     say("checking it, and once more with one weight changed");
     let report = monolayer_check::verify(&dir, file.to_str(), &monolayer_check::Options::default());
 
     // One output weight of one hidden unit changes its sign.
     let broken = room.path().join("broken");
-    match &compiled.model {
-        AnyModel::F32(model) => with_one_sign_changed(model).save(&broken)?,
-        AnyModel::F64(model) => with_one_sign_changed(model).save(&broken)?,
-    }
+    with_one_sign_changed(compiled.model()).save(&broken)?;
     let refuted = monolayer_check::verify(&broken, file.to_str(), &monolayer_check::Options::default());
 
     let page = out.join("report.html");
     let source = Data { dataset: &data, source: &file.to_string_lossy() };
     replace_file(&page, report::page(&[&dir], Some(&source))?.as_bytes())?;
     if let Some(path) = &args.picture {
-        draw(path, &picture::ids(&compiled.model, &data, "May", 0)?)?;
+        draw(path, &picture::ids(compiled.model(), &data, "May", 0)?)?;
     }
 
     let claims = Claims::run(shared)?;
@@ -162,15 +159,25 @@ fn draw(path: &Path, scene: &monolayer_lab::plot::Scene) -> Result<(), Error> {
             replace_file(path, scene.svg_file(alt).as_bytes())
         }
         Some("png") => replace_file(path, &scene.png()),
-        _ => Err(Error::request(format!("{}: no kind of picture", path.display()), "name it .svg or .png")),
+        _ => Err(Error::setting(format!("{}: no kind of picture", path.display()), "name it .svg or .png")),
     }
 }
 
 /// A model with one output weight of one hidden unit of the other sign.
-fn with_one_sign_changed<R: Real>(model: &Model<R>) -> Model<R> {
-    let mut model = model.clone();
-    let block = model.transformer.layers[0].feed_forward.as_mut().expect("a compiled model has hidden units");
-    let weight = block.w2.data.iter_mut().find(|w| **w != R::ZERO).expect("a unit that does something");
-    *weight = R::ZERO - *weight;
-    model
+fn with_one_sign_changed(model: &AnyModel) -> AnyModel {
+    fn change<R: Real>(model: &Model<R>) -> AnyModel
+    where
+        AnyModel: From<Model<R>>,
+    {
+        let mut model = model.clone();
+        let block = model.transformer.layers[0].feed_forward.as_mut().expect("a compiled model has hidden units");
+        let weight = block.w2.data.iter_mut().find(|w| **w != R::ZERO).expect("a unit that does something");
+        *weight = R::ZERO - *weight;
+        model.into()
+    }
+    match model {
+        AnyModel::F32(model) => change(model),
+        AnyModel::F64(model) => change(model),
+        AnyModel::Exact(_) => unreachable!("gated units are floats"),
+    }
 }

@@ -102,7 +102,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
         on_progress: Some(&on_progress),
     };
     for limit in &args.limit {
-        set_limit(&mut options.limits, limit).map_err(|why| Error::request(why, "write --limit NAME=N"))?;
+        set_limit(&mut options.limits, limit).map_err(|why| Error::setting(why, "write --limit NAME=N"))?;
     }
     let report = monolayer_check::verify(&args.model, args.data.as_deref(), &options);
     drop(options);

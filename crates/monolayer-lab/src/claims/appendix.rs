@@ -49,7 +49,7 @@ fn appendix_c(context: &Context) -> Result<Finding> {
     let view = View::new(&data, &vectors, Mask::Causal);
     let kappa = context.mutate(None, Some(0.0));
     let scale = FloatWeights { labels_only: false, kappa, w_o: None, seed: 0, candidates: 32 };
-    let found = scale.build(&view, None, &|_, _| {})?.certificate;
+    let found = scale.build(&view, None)?.certificate;
     Ok(Finding::printed(found.holds())
         .count("contexts", view.contexts.count)
         .count("pairs with equal ids", found.coinciding.len())

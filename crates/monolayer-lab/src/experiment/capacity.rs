@@ -21,7 +21,7 @@ pub(super) fn learner<'a>(settings: &'a Settings, at: &At) -> Result<&'a dyn Lea
     let found = settings.learners.iter().find(|learner| learner.name() == at.text("learner"));
     found
         .map(AsRef::as_ref)
-        .ok_or_else(|| Error::request(format!("no learner {:?}", at.text("learner")), "leave it out"))
+        .ok_or_else(|| Error::setting(format!("no learner {:?}", at.text("learner")), "leave it out"))
 }
 
 impl Experiment for Capacity {

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use monolayer::data::positions::Positions;
-use monolayer::memorize::{Memorizer, Precision};
 use monolayer::model::certificate::Claim;
-use monolayer::{AnyModel, Dataset, Result};
+use monolayer::{Dataset, Result};
+use monolayer::{Memorizer, Precision};
 
 use super::trained::Trained;
 
@@ -58,24 +58,17 @@ pub fn all() -> Vec<Box<dyn Learner>> {
 pub struct Compiled;
 
 impl Compiled {
-    fn memorizer(task: &Task) -> Memorizer {
-        Memorizer {
-            positions: if task.positions { Positions::Sign(32) } else { Positions::None },
-            seed: task.seed,
-            candidates: if task.quick { 64 } else { 256 },
-            precision: Precision::Auto,
-            ..Memorizer::default()
-        }
+    fn memorizer(task: &Task) -> Memorizer<'static> {
+        Memorizer::new()
+            .positions(if task.positions { Positions::Sign(32) } else { Positions::None })
+            .seed(task.seed)
+            .candidates(if task.quick { 64 } else { 256 })
     }
 
     /// How many numbers the compiled model stores.
     pub fn parameters(&self, task: &Task) -> Result<usize> {
-        Ok(stored(&Self::memorizer(task).compile(task.data, &|_, _| {})?.model))
+        Ok(Self::memorizer(task).compile(task.data)?.model().parameters())
     }
-}
-
-fn stored(model: &AnyModel) -> usize {
-    model.parameters()
 }
 
 impl Learner for Compiled {
@@ -85,17 +78,17 @@ impl Learner for Compiled {
 
     fn learn(&self, task: &Task) -> Result<Learned> {
         let memorizer = Self::memorizer(task);
-        let auto = memorizer.compile(task.data, &|_, _| {})?;
+        let auto = memorizer.compile(task.data)?;
         // Both precisions of one and the same single-precision model.
-        let single = Memorizer { precision: Precision::F32, ..memorizer }.compile(task.data, &|_, _| {})?;
+        let single = memorizer.precision(Precision::F32).compile(task.data)?;
         let right = |claim: &Claim| if let Claim::Labels { right, .. } = claim { Some(*right) } else { None };
-        let proved: Vec<usize> = single.claims.iter().filter_map(right).collect();
+        let proved: Vec<usize> = single.claims().iter().filter_map(right).collect();
         Ok(Learned {
-            right: auto.right,
-            parameters: stored(&auto.model),
+            right: auto.right(),
+            parameters: auto.model().parameters(),
             proved: proved.try_into().ok(),
-            ratios: single.ratios.try_into().ok(),
-            gap: Some(auto.gap).filter(|gap| gap.is_finite()),
+            ratios: single.gated().and_then(|details| details.ratios.clone().try_into().ok()),
+            gap: Some(auto.gap()).filter(|gap| gap.is_finite()),
         })
     }
 }

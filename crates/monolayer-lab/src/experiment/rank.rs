@@ -67,7 +67,7 @@ impl Experiment for AttentionRank {
             let full = settings.count(if part == "function" { "function_dim" } else { "dim" })? as f64;
             let mut ranks: Vec<f64> = settings.list("rank")?.into_iter().map(|rank| rank.min(full)).collect();
             if let Some(rank) = ranks.iter().find(|rank| **rank < 1.0 || rank.fract() != 0.0) {
-                return Err(Error::request(format!("rank {rank}"), "write whole numbers from 1"));
+                return Err(Error::setting(format!("rank {rank}"), "write whole numbers from 1"));
             }
             ranks.dedup();
             for rank in ranks {

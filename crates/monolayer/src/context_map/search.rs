@@ -16,28 +16,27 @@ use crate::context_map::{Groups, Projection, View, standard_deviation};
 /// exact even in single precision, in any order of summation.
 pub const SINGLE_GRID: f64 = 1.0 / 131_072.0;
 
+/// How many candidates are tried where nothing else is asked for.
+pub const CANDIDATES: usize = 256;
+
 /// Proposals per round of refinement: enough for every core, and the same on every machine.
 const ROUND: usize = 16;
 
 /// Tokens, about, on which the spread of the ids is estimated during the search.
 const SAMPLE: usize = 6_000;
 
-/// How to search.
+/// How to search for a projection with a wide smallest gap.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Search {
-    /// The scale of queries, in place of one that is searched for.
-    pub kappa: Option<f64>,
-    /// The entries of v are multiples of this.
-    pub grid: f64,
-    /// The seed.
-    pub seed: u64,
-    /// Candidates to try.
-    pub candidates: usize,
+    kappa: Option<f64>,
+    grid: f64,
+    seed: u64,
+    candidates: usize,
 }
 
 /// How a search went.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct SearchResult {
     /// The best projection.
     pub projection: Projection,
     /// Candidates tried.
@@ -46,15 +45,50 @@ pub struct Found {
     pub progress: Vec<(usize, f64)>,
 }
 
-/// Searches for a projection with a wide smallest gap, on the grid of single precision.
-pub fn search(view: &View, groups: &Groups, seed: u64, candidates: usize, on_progress: &dyn Fn(usize, f64)) -> Found {
-    Search { kappa: None, grid: SINGLE_GRID, seed, candidates }.run(view, groups, on_progress)
+impl Default for Search {
+    fn default() -> Self {
+        Self { kappa: None, grid: SINGLE_GRID, seed: 0, candidates: CANDIDATES }
+    }
 }
 
 impl Search {
-    /// A quarter of the candidates are random; of the others half widen the best one's closest pairs, half change it at
+    /// The defaults: seed 0, on the grid of single precision.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The scale of queries, in place of one that is searched for.
+    #[must_use]
+    pub fn kappa(self, kappa: Option<f64>) -> Self {
+        Self { kappa, ..self }
+    }
+
+    /// The entries of v are multiples of this.
+    #[must_use]
+    pub fn grid(self, grid: f64) -> Self {
+        Self { grid, ..self }
+    }
+
+    /// The seed.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+
+    /// Candidates to try.
+    #[must_use]
+    pub fn candidates(self, candidates: usize) -> Self {
+        Self { candidates, ..self }
+    }
+
+    /// The best projection of all candidates.
+    pub fn run(&self, view: &View, groups: &Groups) -> SearchResult {
+        self.run_with(view, groups, &|_, _| ())
+    }
+
+    /// The same. A quarter of the candidates are random; of the others half widen the best one's closest pairs, half change it at
     /// random. `on_progress` hears, after each round, how many were tried in it and the best gap over the spread of the ids.
-    pub fn run(&self, view: &View, groups: &Groups, on_progress: &dyn Fn(usize, f64)) -> Found {
+    pub fn run_with(&self, view: &View, groups: &Groups, on_progress: &dyn Fn(usize, f64)) -> SearchResult {
         let objective = Objective::new(view, groups);
         // Where nothing must be told apart every candidate is as good as the first.
         let candidates = if groups.0.is_empty() { 1 } else { self.candidates.max(1) };
@@ -93,7 +127,7 @@ impl Search {
             on_progress(round, value);
         }
         let (_, projection) = best.expect("at least one candidate");
-        Found { projection, candidates: tried, progress }
+        SearchResult { projection, candidates: tried, progress }
     }
 
     /// A random direction on the grid, and a scale at which scores vary by a fraction of one: where the softmax is far both

@@ -118,7 +118,7 @@ fn all_pairs(view: &View, tokens: &[(u32, usize)]) -> Result<f64> {
             let (sequence, place) = view.place((0..view.ids.len()).find(|&t| same(t)).expect("a token that occurs"));
             format!("token {} of sequence {}", place + 1, sequence + 1)
         };
-        return Err(Error::request(
+        return Err(Error::too_close(
             format!("{} and {} get the same vector", place(first[of_row[later] as usize]), place(later)),
             "choose other `positions` (auto keeps different tokens apart), or none",
         ));

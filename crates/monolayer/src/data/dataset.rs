@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::error::Place;
+use crate::error::Location;
 
 /// Sequences of tokens with a label per token.
 ///
@@ -175,9 +175,9 @@ impl Dataset {
     }
 
     /// Where token `t` stands in its file.
-    pub fn place(&self, t: usize) -> Place {
+    pub fn location(&self, t: usize) -> Location {
         let sequence = self.offsets.partition_point(|&start| start <= t) - 1;
-        Place {
+        Location {
             file: self.name.clone(),
             line: self.lines.get(t).map(|&line| line as usize),
             column: None,

@@ -56,7 +56,7 @@ impl Positions {
             Self::Sign(d) => Embedding::Sign(*d).codes(&places, seed),
             Self::Random(d) => Embedding::Random(*d).codes(&places, seed),
             Self::File(path) => Embedding::File(path.clone()).codes(&places, seed),
-            Self::None => Err(Error::request("no positions were asked for", "choose other `positions`")),
+            Self::None => Err(Error::setting("no positions were asked for", "choose other `positions`")),
         }
     }
 }

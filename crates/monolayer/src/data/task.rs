@@ -74,7 +74,7 @@ impl FromStr for Task {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let fail = |what: String, help: String| Err(Error::request(format!("{text}: {what}"), help));
+        let fail = |what: String, help: String| Err(Error::setting(format!("{text}: {what}"), help));
         let shape = || "write task:NAME:alphabet=K,length=L or length=A..B".to_owned();
         let Some((name, options)) = text.strip_prefix("task:").and_then(|rest| rest.split_once(':')) else {
             return fail("not a task".into(), shape());
@@ -167,7 +167,7 @@ impl Task {
                 let exact = length == *self.lengths.end() && tokens < u128::MAX;
                 let least = if exact { "" } else { "at least " };
                 let what = format!("{self} would have {least}{tokens} tokens, more than {MOST_TOKENS}");
-                return Err(Error::request(what, "take a smaller alphabet or shorter sequences"));
+                return Err(Error::too_large(what, "take a smaller alphabet or shorter sequences"));
             }
         }
         Ok(())
@@ -382,7 +382,7 @@ mod tests {
         for text in ["task:copy:alphabet=2,length=3", "task:copy:length=03..3,alphabet=2"] {
             let data = text.parse::<Task>().unwrap().dataset().unwrap();
             assert_eq!(data.name, "task:copy:alphabet=2,length=3");
-            assert_eq!(data.place(4).to_string(), "task:copy:alphabet=2,length=3 (sequence 2, token 2)");
+            assert_eq!(data.location(4).to_string(), "task:copy:alphabet=2,length=3 (sequence 2, token 2)");
         }
     }
 

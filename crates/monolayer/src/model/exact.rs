@@ -90,7 +90,7 @@ pub fn outputs(model: &Model<RBig>, data: &Dataset) -> Result<Vec<Vec<RBig>>> {
                 Ok(rows) => return Ok(rows),
                 Err(Stuck { place, what }) if bits >= MOST_BITS || what == IRRATIONAL => {
                     let help = "only plateaus around the ids, or exact inputs, have rational outputs";
-                    return Err(Error::data(data.place(range.start + place), what, help));
+                    return Err(Error::data(data.location(range.start + place), what, help));
                 }
                 Err(_) => bits *= 2,
             }
@@ -245,11 +245,16 @@ fn bounds(x: &Ball) -> Option<(RBig, RBig)> {
     if !x.is_bounded() {
         return None;
     }
-    let (mantissa, exponent) = x.midpoint_parts();
-    let center = RBig::from(mantissa.clone()) * power_of_two(exponent);
+    let center = center(x);
     let (fraction, exponent) = x.radius().parts();
     let radius = rational(fraction) * power_of_two(exponent);
     Some((&center - &radius, center + radius))
+}
+
+/// The midpoint of a ball.
+pub(crate) fn center(x: &Ball) -> RBig {
+    let (mantissa, exponent) = x.midpoint_parts();
+    RBig::from(mantissa.clone()) * power_of_two(exponent)
 }
 
 fn power_of_two(exponent: i64) -> RBig {

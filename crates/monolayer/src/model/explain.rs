@@ -30,7 +30,7 @@ impl<R: Real> Model<R> {
     /// What happens to each token of a dataset's sequence `i`.
     pub fn trace(&self, data: &Dataset, i: usize) -> Result<Vec<Trace>> {
         let [layer] = &self.transformer.layers[..] else {
-            return Err(Error::request(
+            return Err(Error::mismatch(
                 format!("the model has {} layers", self.transformer.layers.len()),
                 "only models with one layer can be explained",
             ));

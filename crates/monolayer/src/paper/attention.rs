@@ -86,7 +86,7 @@ impl<N: Number> Attention<N> {
             for query in 0..z.rows {
                 let keys: Vec<usize> = (0..z.rows).filter(|&key| visible(query, key)).collect();
                 if keys.is_empty() {
-                    return Err(Error::request(
+                    return Err(Error::undefined(
                         format!("the mask hides every token from token {}", query + 1),
                         "let each token see at least one, itself for example",
                     ));
@@ -124,7 +124,7 @@ pub fn softmax<N: Number>(scores: &[N]) -> Vec<N> {
 pub fn hardmax<N: Number>(scores: &[N]) -> Result<Vec<N>> {
     let top: Vec<usize> = (0..scores.len()).filter(|&i| !scores.iter().any(|s| scores[i].certainly_less(s))).collect();
     if top.iter().any(|&i| !scores[i].certainly_equal(&scores[top[0]])) && top.len() > 1 {
-        return Err(Error::request("the largest score cannot be told apart at this precision", "use more bits"));
+        return Err(Error::too_close("the largest score cannot be told apart at this precision", "use more bits"));
     }
     let share = N::one() / N::from_f64(top.len() as f64);
     Ok((0..scores.len()).map(|i| if top.contains(&i) { share.clone() } else { N::zero() }).collect())

@@ -213,7 +213,7 @@ fn scale(candidates: usize) -> FloatWeights {
 fn built(data: &Dataset, positions: &str, scale: &FloatWeights) -> monolayer::context_map::float_weights::CertifiedMap {
     let vectors = TokenVectors::new(data, &Embedding::Sign(16), &positions.parse().unwrap(), 0, 0).unwrap();
     let view = View::new(data, &vectors, Mask::None);
-    scale.build(&view, None, &|_, _| ()).unwrap()
+    scale.build(&view, None).unwrap()
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn conll() {
     let view = View::new(&data, &vectors, Mask::None);
     let label = view.contexts.agree(&data.label_ids().unwrap()).label;
     let scale = FloatWeights { labels_only: true, ..scale(400) };
-    let tight = scale.build(&view, Some(&label), &|_, _| ()).unwrap();
+    let tight = scale.build(&view, Some(&label)).unwrap();
     let certificate = &tight.certificate;
     assert!(certificate.holds(), "Definition 2 in full");
     let labelled = certificate.labelled.unwrap().g / tight.deviation;
@@ -300,7 +300,7 @@ fn conll() {
     assert_eq!(tight.separation.vocabulary, 75_971);
     for (kappa, w_o) in [(Some(0.0), None), (None, Some(0.0))] {
         let broken = FloatWeights { kappa, w_o, ..scale.clone() };
-        let broken = FloatWeights { candidates: 1, ..broken }.build(&view, Some(&label), &|_, _| ()).unwrap();
+        let broken = FloatWeights { candidates: 1, ..broken }.build(&view, Some(&label)).unwrap();
         assert!(!broken.certificate.holds());
     }
 }

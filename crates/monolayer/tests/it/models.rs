@@ -8,7 +8,7 @@ use monolayer::data::{Labels, Tokens, Vocabulary, Written};
 use monolayer::model::{Head, Words};
 use monolayer::paper::attention::{Kind, Mask};
 use monolayer::paper::transformer::Transformer;
-use monolayer::{AnyModel, Dataset, Model};
+use monolayer::{AnyModel, Dataset, Model, Source};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -39,7 +39,7 @@ fn model<R: Real>(transformer: &Transformer<f64>, words: bool, positions: bool, 
             weight: entries(3, d),
             bias: vec![R::ONE; 3],
         }),
-        source: json!({ "command": "test", "seed": 7 }),
+        source: Source::from_json(json!({ "command": "test", "seed": 7 })),
     }
 }
 

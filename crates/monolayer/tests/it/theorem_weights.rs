@@ -210,7 +210,7 @@ fn conll() {
         eprintln!("SKIPPED: set MONOLAYER_CONLL to the directory of eng.train to run this test");
         return;
     };
-    let data = Dataset::open(&format!("{folder}/eng.train")).unwrap();
+    let data = Dataset::open(format!("{folder}/eng.train")).unwrap();
     let places = vectors(&data, "auto");
     let view = View::new(&data, &places, Mask::None);
     let found = certify(&view, &request(Scale::Paper, Way::Auto)).unwrap();

@@ -43,7 +43,7 @@ fn toy(data: &Dataset, request: Request) -> Result<Row> {
         theorem: Some(paper.theorem.log2_delta),
         paper: paper.log2_delta(),
         certified: at(Scale::Certified)?.log2_delta(),
-        tight: tight.build(&view, None, &|_, _| ())?.certificate.log2_delta(),
+        tight: tight.build(&view, None)?.certificate.log2_delta(),
     })
 }
 

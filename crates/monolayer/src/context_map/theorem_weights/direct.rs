@@ -116,7 +116,7 @@ fn too_many(bits: f64, max_bits: usize) -> Error {
     } else {
         format!("{bits:.3e} bits, {:.3e} bytes", bits / 8.0)
     };
-    Error::request(
+    Error::too_large(
         format!("evaluating the ids takes {size} for each number, and `max_bits` is {max_bits}"),
         "use `way` identity, which needs no more than double precision, or raise `max_bits`",
     )

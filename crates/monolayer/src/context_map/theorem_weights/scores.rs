@@ -39,7 +39,7 @@ impl<'a> TokenScores<'a> {
         let mute = order.iter().find(|&&t| queries[t].contains(0.0));
         if let Some(&t) = close.map(|pair| &pair[1]).or(mute) {
             let (sequence, place) = view.place(t);
-            return Err(Error::request(
+            return Err(Error::too_close(
                 format!("token {} of sequence {} cannot be projected apart from others", place + 1, sequence + 1),
                 "there must be no zero token, and tokens must not be nearly equal",
             ));

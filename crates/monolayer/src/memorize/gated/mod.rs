@@ -6,11 +6,14 @@
 //! label depends on the context, hinges along the context id g, open for that (word, place) only, do the rest
 //! ([`label_hinges`]).
 
+mod compile;
 pub mod halfspace_cover;
 pub mod label_hinges;
 pub mod proof;
 mod shut_units;
 pub(super) mod stored;
+
+pub(super) use compile::memorize_words;
 
 use std::collections::HashMap;
 
@@ -69,11 +72,11 @@ impl Group {
 }
 
 /// What a gated block is built from.
-pub struct Plan<'a> {
+pub struct GatePlan<'a> {
     /// The data and their codes.
     pub view: &'a View<'a>,
-    /// The id of each token.
-    pub ids: &'a [f64],
+    /// The context id of each token.
+    pub context_ids: &'a [f64],
     /// The label of each context.
     pub label: &'a [u32],
     /// The commonest label.
@@ -97,7 +100,7 @@ pub struct Covered {
     gates: Vec<(usize, Gate)>,
 }
 
-impl Plan<'_> {
+impl GatePlan<'_> {
     /// Halfspaces and gates: what does not depend on the precision of the model.
     pub fn cover(&self) -> Result<Covered> {
         let groups = self.groups()?;
@@ -161,7 +164,12 @@ impl Plan<'_> {
             for place in 0..window[1] - window[0] {
                 let context = self.view.contexts.of_token[t] as usize;
                 if !std::mem::replace(&mut seen[context], true) {
-                    entries.push((self.view.ids[t], if places { place } else { 0 }, self.ids[t], self.label[context]));
+                    entries.push((
+                        self.view.ids[t],
+                        if places { place } else { 0 },
+                        self.context_ids[t],
+                        self.label[context],
+                    ));
                 }
                 t += 1;
             }
@@ -172,7 +180,7 @@ impl Plan<'_> {
         for group in entries.chunk_by(same_token) {
             let equal = |pair: &[(u32, usize, f64, u32)]| pair[0].2 == pair[1].2 && pair[0].3 != pair[1].3;
             if group.windows(2).any(equal) {
-                return Err(Error::request(
+                return Err(Error::too_close(
                     "two contexts with different labels have the same id under every projection tried",
                     "raise `candidates`, or try another `seed` or a larger code dimension",
                 ));
@@ -287,7 +295,7 @@ impl Plan<'_> {
         places: Option<&Codes>,
         base: &[u32],
     ) -> Result<Vec<(usize, Gate)>> {
-        let (low, high) = self.ids.iter().fold((f64::MAX, f64::MIN), |(l, h), &g| (l.min(g), h.max(g)));
+        let (low, high) = self.context_ids.iter().fold((f64::MAX, f64::MIN), |(l, h), &g| (l.min(g), h.max(g)));
         let mixed: Vec<usize> = (0..groups.len()).filter(|&g| groups[g].runs.len() > 1).collect();
         let mut used_places: Vec<usize> = mixed.iter().map(|&g| groups[g].place).collect();
         used_places.sort_unstable();
@@ -333,7 +341,7 @@ impl Plan<'_> {
         let bias = |at: f64| round(-gate.own - slope * at);
         let place = |at: f64| (-gate.own - bias(at)) / slope;
         let hinges = label_hinges::hinges(&runs, base, strength, place).ok_or_else(|| {
-            Error::request(
+            Error::too_close(
                 "the ids of two contexts are too close for the precision of the model",
                 "use `precision` f64",
             )
@@ -355,7 +363,7 @@ fn alone(codes: &Codes, list: &[(u32, u32)], code: usize) -> Option<Halfspace> {
 }
 
 fn too_close(what: &str, number: usize) -> Error {
-    Error::request(
+    Error::too_close(
         format!("the code of {what} number {} is too close to others", number + 1),
         "use codes of a larger dimension, as in `embedding` sign:96 `positions` sign:64",
     )

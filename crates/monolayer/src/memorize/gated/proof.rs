@@ -20,7 +20,7 @@ use crate::memorize::context_id::{Id, ids};
 use crate::model::Model;
 
 /// What is to be proved of a gated model: the label of every context.
-pub struct Claim<'a> {
+pub struct LabelProver<'a> {
     view: &'a View<'a>,
     agreement: &'a Agreement,
     /// `None` where the model is not of the form that is proved here.
@@ -49,12 +49,12 @@ struct Group {
 
 /// What was proved of each context.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Proof {
+pub struct LabelProof {
     /// The score margin of each context's label over its error bound; above 1 exactly where the label is proved.
     pub ratio: Vec<f64>,
 }
 
-impl Proof {
+impl LabelProof {
     /// Whether the label of a context is proved.
     pub fn certain(&self, context: u32) -> bool {
         self.ratio[context as usize] > 1.0
@@ -66,7 +66,7 @@ impl Proof {
     }
 }
 
-impl<'a> Claim<'a> {
+impl<'a> LabelProver<'a> {
     /// The claim that `model` gives every context its label.
     pub fn new<R: Real>(view: &'a View<'a>, agreement: &'a Agreement, model: &Model<R>) -> Self {
         let stored = Stored::new(model, view.vectors.word_columns, view.vectors.used);
@@ -74,16 +74,16 @@ impl<'a> Claim<'a> {
     }
 
     /// Proves what can be proved in machine numbers like `R`, which are those of the model or finer.
-    pub fn prove<R: Real>(&self) -> Proof {
+    pub fn prove<R: Real>(&self) -> LabelProof {
         let mut ratio = vec![0.0; self.view.contexts.count];
-        let Some(parts) = &self.parts else { return Proof { ratio } };
+        let Some(parts) = &self.parts else { return LabelProof { ratio } };
         let format = Format::of::<R>();
         let of_group = |group: &Group| self.ratios(parts, group, &format);
         let found: Vec<Vec<f64>> = parts.groups.par_iter().map(of_group).collect();
         for (&token, value) in parts.tokens.iter().zip(found.into_iter().flatten()) {
             ratio[self.view.contexts.of_token[token] as usize] = value;
         }
-        Proof { ratio }
+        LabelProof { ratio }
     }
 
     /// The ratios of the contexts of a group.

@@ -3,7 +3,7 @@
 
 use crate::arithmetic::matrix::Matrix;
 use crate::data::{Dataset, Labels, Tokens};
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Location, Result};
 use crate::model::Head;
 
 /// What the labels of a dataset are as outputs.
@@ -18,13 +18,13 @@ pub(in crate::memorize) enum Outputs<'a> {
 pub(in crate::memorize) fn labels_and_outputs(data: &Dataset) -> Result<(Vec<u32>, Outputs<'_>)> {
     match &data.labels {
         Labels::None => {
-            Err(Error::data(Place::file(&data.name), "it has no labels", "memorizing needs a label for every token"))
+            Err(Error::data(Location::file(&data.name), "it has no labels", "memorizing needs a label for every token"))
         }
         Labels::Classes { ids, names } => Ok((ids.clone(), Outputs::Classes(names.names()))),
         Labels::Vectors { d, data: vectors } => {
             if let Tokens::Words { .. } = data.tokens {
                 let help = "give classes as labels, or vectors as tokens";
-                return Err(Error::request("words with vectors as labels", help));
+                return Err(Error::mismatch("words with vectors as labels", help));
             }
             let (ids, first) = crate::data::context::distinct_rows(*d, vectors);
             let rows = first.iter().flat_map(|&t| &vectors[t * d..(t + 1) * d]).copied().collect();

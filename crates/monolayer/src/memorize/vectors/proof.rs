@@ -21,7 +21,7 @@ use crate::model::exact::map_attention;
 use crate::paper::attention::Attention;
 
 /// What is to be proved.
-pub(super) struct Claim<'a> {
+pub(super) struct OutputProver<'a> {
     pub view: &'a View<'a>,
     pub attention: &'a Attention<f64>,
     pub readout: &'a Readout,
@@ -37,7 +37,7 @@ pub(super) struct Claim<'a> {
 
 /// What was proved.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Proof {
+pub struct OutputProof {
     /// `|F(X) - Y|` in real arithmetic is at most this, for every possible token and coordinate.
     pub real_error: f64,
     /// The same in double precision, sums in any order.
@@ -47,7 +47,7 @@ pub struct Proof {
     pub ratio: Vec<f64>,
 }
 
-impl Proof {
+impl OutputProof {
     /// Whether the label of a context is proved in double precision.
     pub fn certain(&self, context: u32) -> bool {
         self.ratio[context as usize] > 1.0
@@ -59,9 +59,9 @@ impl Proof {
     }
 }
 
-impl Claim<'_> {
+impl OutputProver<'_> {
     /// Proves what can be proved.
-    pub fn prove(&self) -> Result<Proof> {
+    pub fn prove(&self) -> Result<OutputProof> {
         let first = first_tokens(self.view);
         let mut inputs = if self.exact_ids {
             self.enclose::<Ball>(&first, Clone::clone)?
@@ -85,7 +85,7 @@ impl Claim<'_> {
         };
         let errors: Vec<Up> = (0..first.len()).map(error).collect();
         let decoder = Decoder::new(self.points, self.head);
-        Ok(Proof {
+        Ok(OutputProof {
             real_error,
             float_error: errors.iter().copied().fold(Up::ZERO, Up::max).get(),
             ratio: errors.iter().map(|&error| decoder.ratio(error)).collect(),

@@ -173,7 +173,7 @@ pub fn softmax_gap(v: &[RBig], length: usize) -> Result<SoftmaxGap> {
     // negative, so that the small tokens count, which differ.
     let v1 = (-size(&coordinate).log2().floor()).exp2();
     if !v1.is_normal() || !v1.recip().is_normal() {
-        return Err(Error::request("the direction v is beyond the range of floats", "give one of moderate size"));
+        return Err(Error::undefined("the direction v is beyond the range of floats", "give one of moderate size"));
     }
     let v2 = v1 * -0.03125;
     let unit = |x: f64| (0..v.len()).map(|c| Ball::new(if c == coordinate { x } else { 0.0 }, PRECISION)).collect();
@@ -195,7 +195,7 @@ pub fn line(multiples: &[i64], v: &[RBig]) -> Matrix<RBig> {
 /// a causal mask, too.
 fn pair(length: usize) -> Result<[Vec<i64>; 2]> {
     if length < 4 {
-        return Err(Error::request(
+        return Err(Error::undefined(
             format!(
                 "Theorem 1 does not hold for {length} tokens: three heads (mean, largest, smallest) can tell all apart"
             ),
@@ -208,7 +208,7 @@ fn pair(length: usize) -> Result<[Vec<i64>; 2]> {
 
 fn check_direction(v: &[RBig]) -> Result<()> {
     if v.iter().all(RBig::is_zero) {
-        return Err(Error::request("the direction v is zero, so all tokens are the same", "give another one"));
+        return Err(Error::undefined("the direction v is zero, so all tokens are the same", "give another one"));
     }
     Ok(())
 }

@@ -163,7 +163,7 @@ pub fn check(data: &Dataset) {
         Labels::Vectors { d, data } => finite(*d, data),
     }
     assert!(data.lines.is_empty() || data.lines.len() == tokens);
-    assert_eq!(data.place(tokens - 1).sequence, Some(data.sequences()));
+    assert_eq!(data.location(tokens - 1).sequence, Some(data.sequences()));
 }
 
 fn offsets() -> impl Strategy<Value = Vec<usize>> {

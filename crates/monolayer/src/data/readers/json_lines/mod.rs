@@ -10,7 +10,7 @@ use std::io::Read;
 use self::line::Fields;
 use super::lines::Lines;
 use super::{Dataset, Labels, Names, Tokens, Vocabulary, Written};
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Location, Result};
 
 const SHAPE: &str = r#"write one object per line, like {"tokens": ["a", "b"], "labels": ["X", "Y"]}"#;
 
@@ -23,14 +23,14 @@ pub(super) fn read(name: &str, reader: impl Read) -> Result<Dataset> {
             continue;
         }
         rows.add(number, line).map_err(|fault| {
-            let place = Place {
+            let location = Location {
                 file: name.to_owned(),
                 line: Some(number as usize),
                 column: fault.column,
                 sequence: Some(rows.offsets.len()),
                 token: fault.token,
             };
-            Error::data(place, fault.what, fault.help)
+            Error::data(location, fault.what, fault.help)
         })?;
     }
     rows.finish(name)
@@ -111,7 +111,7 @@ impl Rows {
         let written = Written { tokens: self.tokens.kind.written(), labels: self.labels.kind.written() };
         let tokens = match self.tokens.kind {
             Kind::Unknown => {
-                return Err(Error::data(Place::file(name), "an empty file: it has no sequences", SHAPE));
+                return Err(Error::data(Location::file(name), "an empty file: it has no sequences", SHAPE));
             }
             Kind::Names { ids, names, .. } => Tokens::Words { ids, vocabulary: names },
             Kind::Vectors { d, data } => Tokens::Vectors { d, data },
