@@ -73,7 +73,7 @@ pub trait Experiment {
 
     /// What it lets turn datasets into models.
     fn learners(&self) -> Vec<Box<dyn Learner>> {
-        vec![Box::new(learner::Compiled)]
+        vec![Box::new(learner::CompiledLearner)]
     }
 
     /// The grid points, in order.

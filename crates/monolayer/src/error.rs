@@ -8,6 +8,15 @@ use std::path::{Path, PathBuf};
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why something could not be done.
+///
+/// ```
+/// use monolayer::{Dataset, Error};
+///
+/// match Dataset::open("no such file") {
+///     Err(Error::Io { path, .. }) => assert_eq!(path.to_str(), Some("no such file")),
+///     other => panic!("{other:?}"),
+/// }
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The operating system said no.
@@ -156,6 +165,13 @@ impl Error {
 }
 
 /// Where something stands in a dataset. Lines, columns, sequences and tokens count from 1; a column is the byte in the line.
+///
+/// ```
+/// use monolayer::Location;
+///
+/// let location = Location { line: Some(7), sequence: Some(2), token: Some(3), ..Location::file("a.conll") };
+/// assert_eq!(location.to_string(), "a.conll:7 (sequence 2, token 3)");
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Location {
     /// The file, `<stdin>`, or the task's name.

@@ -91,7 +91,7 @@ fn the_same_tokens_are_impossible() {
         let text = format!("task:{task}:alphabet=3,length=1..4");
         let (theirs, ours) =
             (theirs::Dataset::open(&text).unwrap(), source::open(&text, None, &Limits::default()).unwrap());
-        let (theirs::Tokens::Words { ids, .. }, theirs::Labels::Classes { ids: labels, .. }) =
+        let (theirs::Tokens::Words { word_ids: ids, .. }, theirs::Labels::Classes { label_ids: labels, .. }) =
             (&theirs.tokens, &theirs.labels)
         else {
             unreachable!()

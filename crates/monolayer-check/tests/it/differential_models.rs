@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::common::Files;
 use crate::common::spoil::fuzz;
 use monolayer::model::{Predictions, file as model_file};
-use monolayer::paper::attention::{Kind, Mask};
+use monolayer::paper::attention::{AttentionKind, Mask};
 use monolayer::{AnyModel, Dataset};
 use monolayer_check::{Options, Verdict, verify};
 use monolayer_core::Format as Binary;
@@ -50,7 +50,7 @@ struct Plain {
     max_length: Option<usize>,
 }
 
-fn theirs(dir: &Path) -> monolayer::error::Result<Plain> {
+fn theirs(dir: &Path) -> monolayer::Result<Plain> {
     Ok(match AnyModel::open(dir)? {
         AnyModel::F32(model) => their(&model, |&x| float(x.into())),
         AnyModel::F64(model) => their(&model, |&x| float(x)),
@@ -65,8 +65,9 @@ fn float(x: f64) -> Number {
 fn their<T: Clone>(model: &monolayer::Model<T>, number: impl Fn(&T) -> Number) -> Plain {
     let config = model_file::config_as(model, "");
     let tensor = |(name, _, data): (String, Vec<usize>, Vec<T>)| (name, data.iter().map(&number).collect());
-    let attention =
-        |a: model_file::AttentionConfig| (a.kind == Kind::Hardmax, a.mask == Mask::Causal, a.heads, a.head_size);
+    let attention = |a: model_file::AttentionConfig| {
+        (a.kind == AttentionKind::Hardmax, a.mask == Mask::Causal, a.heads, a.head_size)
+    };
     let names = model.words.as_ref().map(|words| &words.vocabulary);
     let word = |id: u32| (names.expect("words").name(id).to_owned(), id);
     Plain {

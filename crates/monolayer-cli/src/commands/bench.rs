@@ -127,7 +127,7 @@ fn context_search(args: &context::MapArgs, shared: &Shared) -> Result<Outcome> {
     }
     let everything = Groups::by_context(&view);
     let pass = fastest(|| {
-        let ids = found.projection.ids(&view);
+        let ids = found.projection.context_ids(&view);
         std::hint::black_box(everything.smallest_gap(|t| ids[t]));
     });
     let mut rows = vec![["candidates", "gap / sd", "seconds"].map(str::to_owned).to_vec()];

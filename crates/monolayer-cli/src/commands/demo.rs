@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use monolayer::Memorizer;
 use monolayer::arithmetic::kernels::Real;
 use monolayer::fs::replace_file;
-use monolayer::{AnyModel, Error, Model};
+use monolayer::{AnyModel, Compiled, Dataset, Error, Memorizer, Model};
 use monolayer_lab::claims::{self, Context, Verdict};
 use monolayer_lab::report::{self, Data};
 use monolayer_lab::{example, picture};
@@ -34,11 +33,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
         }
     };
     let room = tempfile::tempdir()?;
-    let out = match &args.out {
-        Some(out) => out.clone(),
-        None => tempfile::Builder::new().prefix("monolayer-demo-").tempdir()?.keep(),
-    };
-    std::fs::create_dir_all(&out).map_err(|e| Error::io(&out, e))?;
+    let out = args.directory()?;
     let file = out.join("harbor.conll");
     replace_file(&file, example::TEXT.as_bytes())?;
     let data = example::dataset()?;
@@ -78,23 +73,60 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
         "page": page,
         "picture": args.picture,
     });
-    let text = format!(
-        "A corpus of {} tokens ({} sentences, {} labels), compiled into one rank-1 attention layer, no training:\n{}\n\
-         Run: {with_attention} tokens right; with its attention switched off, {without_attention}.\n\n\
-         {}\n\n\
-         The paper's statements, run: {}. monolayer claims lists them.\n\n\
-         Look at it: open {} in a browser, and point at words.\n\n\
-         next: monolayer memorize YOUR.conll --out model\n",
-        count(data.tokens()),
-        count(data.sequences()),
-        data.label_ids().map_or(0, |ids| ids.iter().max().map_or(0, |&m| m + 1)),
-        memorize::table_of(&data, &compiled, None),
-        checked(&report, &refuted, &out),
-        claims.text(),
-        page.display(),
-    );
+    let found = Found {
+        data: &data,
+        compiled: &compiled,
+        right: [with_attention, without_attention],
+        checked: checked(&report, &refuted, &out),
+        claims: &claims,
+        page: &page,
+    };
     let holds = verified && refuted.verdict == monolayer_check::Verdict::Refuted && claims.disagree == 0;
-    Ok(Outcome::decided(json, text, holds))
+    Ok(Outcome::decided(json, found.text(), holds))
+}
+
+impl Args {
+    /// Where to write.
+    fn directory(&self) -> Result<PathBuf> {
+        let out = match &self.out {
+            Some(out) => out.clone(),
+            None => tempfile::Builder::new().prefix("monolayer-demo-").tempdir()?.keep(),
+        };
+        std::fs::create_dir_all(&out).map_err(|e| Error::io(&out, e))?;
+        Ok(out)
+    }
+}
+
+/// What the tour found.
+struct Found<'a> {
+    data: &'a Dataset,
+    compiled: &'a Compiled,
+    /// Tokens right with attention and without.
+    right: [usize; 2],
+    checked: String,
+    claims: &'a Claims,
+    page: &'a Path,
+}
+
+impl Found<'_> {
+    fn text(&self) -> String {
+        let [with_attention, without_attention] = self.right;
+        format!(
+            "A corpus of {} tokens ({} sentences, {} labels), compiled into one rank-1 attention layer, no training:\n{}\n\
+             Run: {with_attention} tokens right; with its attention switched off, {without_attention}.\n\n\
+             {}\n\n\
+             The paper's statements, run: {}. monolayer claims lists them.\n\n\
+             Look at it: open {} in a browser, and point at words.\n\n\
+             next: monolayer memorize YOUR.conll --out model\n",
+            count(self.data.tokens()),
+            count(self.data.sequences()),
+            self.data.label_ids().map_or(0, |ids| ids.iter().max().map_or(0, |&m| m + 1)),
+            memorize::table_of(self.data, self.compiled, None),
+            self.checked,
+            self.claims.text(),
+            self.page.display(),
+        )
+    }
 }
 
 /// What the checker said of the model, and of the broken one.

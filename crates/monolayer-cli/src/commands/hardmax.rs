@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::Result;
 use dashu_ratio::RBig;
 use monolayer::model::exact::{map_attention, rational};
-use monolayer::paper::attention::{Attention, Kind, Mask};
+use monolayer::paper::attention::{Attention, AttentionKind, Mask};
 use monolayer::paper::hardmax::{
     HardmaxLayer, SoftmaxGap, Witness, draws, mean_pooling, printed_pair, softmax_gap, witness,
 };
@@ -103,8 +103,8 @@ fn model_text(
 ) -> String {
     let d = attention.heads[0].w_q.cols;
     let read_as = match attention.kind {
-        Kind::Hardmax => "",
-        Kind::Softmax => "; the model uses softmax: its weights are read as those of a hardmax layer",
+        AttentionKind::Hardmax => "",
+        AttentionKind::Softmax => "; the model uses softmax: its weights are read as those of a hardmax layer",
     };
     let shown = |part: &Vec<i64>| shortened(&part.iter().map(ToString::to_string).collect::<Vec<_>>());
     format!(

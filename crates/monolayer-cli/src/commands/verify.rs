@@ -32,7 +32,7 @@ pub struct Args {
     format: Option<FormatArg>,
     /// The arithmetic that labels must hold in (default: the model's own)
     #[arg(long, value_enum, help_heading = "What is asked")]
-    precision: Option<PrecisionArg>,
+    precision: Option<CheckPrecisionArg>,
     /// How near vector outputs must be (default: what the certificate claims)
     #[arg(long, value_name = "X", help_heading = "What is asked")]
     tolerance: Option<f64>,
@@ -61,7 +61,7 @@ pub struct Args {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum PrecisionArg {
+enum CheckPrecisionArg {
     F32,
     F64,
     Real,
@@ -80,9 +80,9 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     let default = Options::default();
     let mut options = Options {
         precision: args.precision.map(|precision| match precision {
-            PrecisionArg::F32 => Precision::F32,
-            PrecisionArg::F64 => Precision::F64,
-            PrecisionArg::Real => Precision::Real,
+            CheckPrecisionArg::F32 => Precision::F32,
+            CheckPrecisionArg::F64 => Precision::F64,
+            CheckPrecisionArg::Real => Precision::Real,
         }),
         format: args.format.map(|format| match format {
             FormatArg::Conll => monolayer_check::Format::Conll,

@@ -14,7 +14,7 @@ use monolayer_train::run::{End, Event, Job, train};
 use monolayer_train::source::Source;
 use serde_json::{Value, json};
 
-use super::learner::{Compiled, Learner as _, Task};
+use super::learner::{CompiledLearner, Learner as _, Task};
 use super::point::{at, found};
 use super::{At, Experiment, Found, Points, Settings, interrupted};
 use crate::example;
@@ -171,7 +171,7 @@ fn compiled(settings: &Settings, data: &Dataset, scratch: &Path) -> Result<Found
         "word_majority": ceilings.word_majority,
         "without_positions": ceilings.without_positions,
         "with_positions": ceilings.with_positions,
-        "compiled": Compiled.learn(&task)?.right as f64 / data.tokens() as f64,
+        "compiled": CompiledLearner.learn(&task)?.right as f64 / data.tokens() as f64,
     })))
 }
 

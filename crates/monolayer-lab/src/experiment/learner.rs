@@ -7,7 +7,7 @@ use monolayer::model::certificate::Claim;
 use monolayer::{Dataset, Result};
 use monolayer::{Memorizer, Precision};
 
-use super::trained::Trained;
+use super::trained::TrainedLearner;
 
 /// What a learner is given besides the data.
 pub struct Task<'a> {
@@ -51,13 +51,17 @@ pub trait Learner {
 
 /// All learners.
 pub fn all() -> Vec<Box<dyn Learner>> {
-    vec![Box::new(Compiled), Box::new(Trained { full_rank: false }), Box::new(Trained { full_rank: true })]
+    vec![
+        Box::new(CompiledLearner),
+        Box::new(TrainedLearner { full_rank: false }),
+        Box::new(TrainedLearner { full_rank: true }),
+    ]
 }
 
 /// The compiler: Corollary 2.
-pub struct Compiled;
+pub struct CompiledLearner;
 
-impl Compiled {
+impl CompiledLearner {
     fn memorizer(task: &Task) -> Memorizer<'static> {
         Memorizer::new()
             .positions(if task.positions { Positions::Sign(32) } else { Positions::None })
@@ -71,7 +75,7 @@ impl Compiled {
     }
 }
 
-impl Learner for Compiled {
+impl Learner for CompiledLearner {
     fn name(&self) -> &'static str {
         "compiled"
     }

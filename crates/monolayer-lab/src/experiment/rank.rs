@@ -256,7 +256,7 @@ fn gap(settings: &Settings, at: &At) -> Result<Found> {
         let projected = view.project(&v);
         // Scores of a few tenths: where floats hold ids farthest apart.
         let size = (projected.iter().map(|p| p * p).sum::<f64>() / projected.len() as f64).sqrt();
-        let ids = Projection { v, kappa: 0.3 / (size * standard_deviation(&projected)) }.ids(&view);
+        let ids = Projection { v, kappa: 0.3 / (size * standard_deviation(&projected)) }.context_ids(&view);
         let spread = standard_deviation(&ids);
         ids.into_iter().map(|id| id / spread).collect::<Vec<f64>>()
     };

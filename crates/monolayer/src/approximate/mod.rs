@@ -45,6 +45,17 @@ const EDGE: f64 = 1.0 / (1_u64 << 31) as f64;
 const NARROWEST: f64 = 2.0 * EDGE;
 
 /// A model that approximates a function, and what is known of it.
+///
+/// ```
+/// use monolayer::{Approximator, Expression};
+///
+/// let f = Expression::parse("x1 + mean(x1)", 1)?.at_length(2)?;
+/// let approximation = Approximator::new().compile(&f, 8)?;
+/// let mut outputs = [0.0; 2];
+/// approximation.evaluate(&[0.3, 0.6], &mut outputs);
+/// assert!((outputs[0] - 0.75).abs() < 0.2 && approximation.certified() < 0.2);
+/// # Ok::<(), monolayer::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Approximation {
     /// The model.

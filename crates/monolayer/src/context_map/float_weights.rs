@@ -79,7 +79,7 @@ impl FloatWeights {
         let map = self.weights(view, &found.projection, &separation);
         let certificate = Certificate::new(view, &map, &separation, label, MOST_BITS);
         let certificate_time = start.elapsed();
-        let deviation = standard_deviation(&found.projection.ids(view));
+        let deviation = standard_deviation(&found.projection.context_ids(view));
         Ok(CertifiedMap { map, found, separation, certificate, deviation, search_time, certificate_time })
     }
 

@@ -138,9 +138,9 @@ impl Search {
             if i < vectors.used { self.on_grid(rng.random_range(-1.0..1.0)) } else { 0.0 }
         };
         let v: Vec<f64> = (0..vectors.d()).map(|i| entry(i, rng)).collect();
-        let sample = &view.ids[..view.ids.len().min(SAMPLE)];
+        let sample = &view.token_ids[..view.token_ids.len().min(SAMPLE)];
         let end = view.offsets.partition_point(|&start| start <= sample.len()) - 1;
-        let p = vectors.project(&v, &view.ids[..view.offsets[end.max(1)]], &view.offsets[..=end.max(1)]);
+        let p = vectors.project(&v, &view.token_ids[..view.offsets[end.max(1)]], &view.offsets[..=end.max(1)]);
         let square = p.iter().map(|p| p * p).sum::<f64>() / p.len() as f64;
         let spread = square.sqrt() * standard_deviation(&p);
         let tau = [0.125, 0.25, 0.5][rng.random_range(0..3)];
@@ -197,7 +197,7 @@ impl<'a> Objective<'a> {
             }
         }
         let sequences = view.offsets.len() - 1;
-        let sample = (0..sequences).step_by((view.ids.len() / SAMPLE).max(1)).collect();
+        let sample = (0..sequences).step_by((view.token_ids.len() / SAMPLE).max(1)).collect();
         Self { view, groups, work, sample }
     }
 
@@ -209,11 +209,17 @@ impl<'a> Objective<'a> {
     fn ids_of(&self, projection: &Projection, p: &[f64]) -> Vec<f64> {
         let view = self.view;
         let (mut scores, mut wanted) = (Vec::new(), Vec::new());
-        let mut g = vec![f64::NAN; view.ids.len()];
+        let mut g = vec![f64::NAN; view.token_ids.len()];
         for (sequence, tokens) in &self.work {
             let (start, end) = (view.offsets[*sequence], view.offsets[*sequence + 1]);
             wanted.clear();
-            projection.ids_at(view.mask, &p[start..end], tokens.iter().map(|t| t - start), &mut scores, &mut wanted);
+            projection.context_ids_at(
+                view.mask,
+                &p[start..end],
+                tokens.iter().map(|t| t - start),
+                &mut scores,
+                &mut wanted,
+            );
             tokens.iter().zip(&wanted).for_each(|(&t, &id)| g[t] = id);
         }
         g
@@ -226,7 +232,7 @@ impl<'a> Objective<'a> {
         let (mut scores, mut spread) = (Vec::new(), Vec::new());
         for &sequence in &self.sample {
             let p = &p[view.offsets[sequence]..view.offsets[sequence + 1]];
-            projection.ids_at(view.mask, p, 0..p.len(), &mut scores, &mut spread);
+            projection.context_ids_at(view.mask, p, 0..p.len(), &mut scores, &mut spread);
         }
         let gap = self.groups.smallest_gap(|t| g[t]).gap;
         if gap > 0.0 { gap / standard_deviation(&spread) } else { 0.0 }

@@ -15,6 +15,16 @@ use crate::data::Vocabulary;
 use crate::error::{Error, Location, Result};
 
 /// Where the vectors of words come from.
+///
+/// ```
+/// use monolayer::{Embedding, Vocabulary};
+///
+/// let mut words = Vocabulary::default();
+/// words.add("May");
+/// let codes = "sign:8".parse::<Embedding>()?.codes(&words, 0)?;
+/// assert!(codes.row(0).iter().all(|x| x.abs() == 1.0));
+/// # Ok::<(), monolayer::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Embedding {
     /// Entries +1 and -1.

@@ -28,8 +28,8 @@ impl Dataset {
         check_lengths(&offsets, labels)?;
         let (ids, vocabulary) = numbered(tokens);
         let (label_ids, names) = numbered(labels);
-        let labels = Labels::Classes { ids: label_ids, names };
-        Ok(in_memory(Tokens::Words { ids, vocabulary }, labels, offsets))
+        let labels = Labels::Classes { label_ids, names };
+        Ok(in_memory(Tokens::Words { word_ids: ids, vocabulary }, labels, offsets))
     }
 
     /// Sequences of vectors, with an output vector of the same dimension for each.
@@ -76,7 +76,7 @@ impl Dataset {
         check_lengths(&offsets, labels)?;
         let (d, data) = packed(tokens, &offsets, None)?;
         let (ids, names) = numbered(labels);
-        Ok(in_memory(Tokens::Vectors { d, data }, Labels::Classes { ids, names }, offsets))
+        Ok(in_memory(Tokens::Vectors { d, data }, Labels::Classes { label_ids: ids, names }, offsets))
     }
 }
 

@@ -43,7 +43,7 @@ impl LabelScheme {
         if self == Self::AsIs {
             return Ok(data);
         }
-        let Labels::Classes { ids, names } = &data.labels else {
+        let Labels::Classes { label_ids: ids, names } = &data.labels else {
             return Err(Error::mismatch(
                 format!("{}: a label scheme, but the data has no classes as labels", data.name),
                 "leave the labels as is",
@@ -60,7 +60,7 @@ impl LabelScheme {
             let sequence: Vec<Tag> = ids[range].iter().filter_map(|&id| tags[id as usize]).collect();
             new_ids.extend(self.rewrite(&sequence).iter().map(|label| rewritten.add(label)));
         }
-        let labels = Labels::Classes { ids: new_ids, names: rewritten };
+        let labels = Labels::Classes { label_ids: new_ids, names: rewritten };
         Ok(Dataset { labels, ..data })
     }
 

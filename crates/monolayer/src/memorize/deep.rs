@@ -24,7 +24,7 @@ use crate::arithmetic::matrix::Matrix;
 use crate::context_map::View;
 use crate::data::Dataset;
 use crate::error::{Error, Result};
-use crate::model::Head;
+use crate::model::LabelHead;
 use crate::model::certificate::CertifiedData;
 use crate::model::exact::{map_attention, rational};
 use crate::paper::feed_forward::FeedForward;
@@ -292,10 +292,10 @@ impl RegisterProgram {
     }
 
     /// The head that finds the whole number nearest to the register `label`.
-    fn head(&self, names: &[String]) -> Head<RBig> {
+    fn head(&self, names: &[String]) -> LabelHead<RBig> {
         let number = |l: usize| RBig::from(l as u64);
         let weight = |l: usize, i: usize| if i == self.registers.label { number(l) } else { RBig::ZERO };
-        Head {
+        LabelHead {
             labels: names.to_vec(),
             weight: Matrix::from_fn(names.len(), self.d, weight),
             bias: (0..names.len()).map(|l| -(number(l) * number(l)) / RBig::from(2)).collect(),

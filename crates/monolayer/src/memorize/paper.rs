@@ -152,14 +152,14 @@ impl Toy<'_> {
 fn check(data: &Dataset, view: &View) -> Result<()> {
     for range in data.ranges() {
         for t in range.clone() {
-            if view.vectors.words.row(view.ids[t] as usize).iter().all(|&x| x == 0.0) {
+            if view.vectors.words.row(view.token_ids[t] as usize).iter().all(|&x| x == 0.0) {
                 return Err(Error::data(
                     data.location(t),
                     "a zero vector",
                     "Theorem 2 needs r_min > 0; use another `method`",
                 ));
             }
-            if view.ids[range.start..t].contains(&view.ids[t]) {
+            if view.token_ids[range.start..t].contains(&view.token_ids[t]) {
                 let help = "Theorem 2 is about sequences without duplicates; use another `method`";
                 return Err(Error::data(data.location(t), "the token stands in its sequence twice", help));
             }
@@ -260,7 +260,7 @@ fn enclose(view: &View, attention: &Attention<f64>, tokens: &[usize], bits: usiz
     let attention = map_attention(attention, |&x| Ball::new(x, bits));
     let row = |&t: &usize| {
         let visible = view.visible(t);
-        let vectors = visible.clone().flat_map(|t| view.vectors.vector(view.ids[t], 0));
+        let vectors = visible.clone().flat_map(|t| view.vectors.vector(view.token_ids[t], 0));
         let data: Vec<Ball> = vectors.map(|x| Ball::new(x, bits)).collect();
         let z = Matrix::new(visible.len(), view.vectors.d(), data);
         Ok(attention.apply(&z)?.row(t - visible.start).to_vec())

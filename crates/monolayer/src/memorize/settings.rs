@@ -75,6 +75,15 @@ impl FromStr for Method {
 }
 
 /// The numbers of a model.
+///
+/// ```
+/// use monolayer::{AnyModel, Dataset, Memorizer, Method, Precision};
+///
+/// let data = Dataset::from_vectors(&[[[0.5], [2.0]]], &[[[1.0], [-1.0]]])?;
+/// let compiled = Memorizer::new().method(Method::Plateau).precision(Precision::Exact).compile(&data)?;
+/// assert!(matches!(compiled.model(), AnyModel::Exact(_)) && compiled.is_proved());
+/// # Ok::<(), monolayer::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Precision {
     /// What suits the method: for gated units single precision where every possible token is proved in it, else double if

@@ -14,6 +14,16 @@ use crate::model::rank::rank;
 pub const FORMAT: &str = "monolayer-certificate/1";
 
 /// A claim about a model.
+///
+/// ```
+/// use monolayer::{Claim, Dataset, Memorizer};
+///
+/// let data = Dataset::from_sequences(&[["a", "b"]], &[["X", "Y"]])?;
+/// let compiled = Memorizer::new().compile(&data)?;
+/// let Claim::Labels { arithmetic, right, .. } = &compiled.claims()[0] else { panic!("labels come first") };
+/// assert_eq!((arithmetic.as_str(), *right), ("f32", 2));
+/// # Ok::<(), monolayer::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Claim {
@@ -185,7 +195,7 @@ fn put(
     }
     certificate["claims"] = json!(claims);
     certificate["assumptions"] = json!({
-        "exp_ulp": crate::memorize::context_id::EXP_ULP,
+        "exp_ulp": crate::arithmetic::softmax_error::EXP_ULP,
         "softmax": "max subtracted, scores formed from projected keys and queries, plain IEEE arithmetic of the \
                     claim's precision, any order of summation",
     });

@@ -13,8 +13,8 @@ use crate::arithmetic::matrix::Matrix;
 use crate::data::Vocabulary;
 use crate::error::{Error, Result};
 use crate::model::tensor_file::Tensors;
-use crate::model::{AnyModel, Head, Model, Source, Words, exact_file, strict_json};
-use crate::paper::attention::{Head as AttentionHead, Kind, Mask};
+use crate::model::{AnyModel, LabelHead, Model, Source, Words, exact_file, strict_json};
+use crate::paper::attention::{AttentionHead, AttentionKind, Mask};
 use crate::paper::feed_forward::FeedForward;
 use crate::paper::transformer::{Layer, Transformer};
 
@@ -59,7 +59,7 @@ pub struct LayerConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AttentionConfig {
     /// Softmax or hardmax.
-    pub kind: Kind,
+    pub kind: AttentionKind,
     /// How many heads.
     pub heads: usize,
     /// Their size.
@@ -206,7 +206,7 @@ pub(crate) fn assemble<T: Clone>(dir: &Path, config: Config, mut tensors: Tensor
     let pre_feed_forward = pre.transpose()?;
     let layers = layers.collect::<Result<Vec<_>>>()?;
     let head = match config.labels {
-        Some(labels) => Some(Head {
+        Some(labels) => Some(LabelHead {
             weight: tensors.matrix("head.weight", labels.len(), d)?,
             bias: tensors.vector("head.bias", labels.len())?,
             labels,

@@ -32,6 +32,17 @@ pub use source::Source;
 pub const UNKNOWN: &str = "<unk>";
 
 /// A Transformer with what turns a dataset into its input and its output into labels.
+///
+/// ```
+/// use monolayer::{AnyModel, Dataset, Memorizer, Model, Precision};
+///
+/// let data = Dataset::open("task:reverse:alphabet=2,length=2")?;
+/// let compiled = Memorizer::new().precision(Precision::F64).compile(&data)?;
+/// let AnyModel::F64(model) = compiled.model() else { panic!("f64 was asked for") };
+/// let model: &Model<f64> = model;
+/// assert_eq!(model.transformer.layers[0].attention.as_ref().unwrap().heads[0].w_q.rows, 1);
+/// # Ok::<(), monolayer::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model<T> {
     /// The words, when inputs are words.
@@ -41,7 +52,7 @@ pub struct Model<T> {
     /// The layers.
     pub transformer: Transformer<T>,
     /// What turns outputs into labels, when outputs are labels.
-    pub head: Option<Head<T>>,
+    pub head: Option<LabelHead<T>>,
     /// How it was made.
     pub source: Source,
 }
@@ -57,7 +68,7 @@ pub struct Words<T> {
 
 /// A linear map from outputs to a score per label. The label is the arg max; ties go to the lowest index.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Head<T> {
+pub struct LabelHead<T> {
     /// The label names.
     pub labels: Vec<String>,
     /// `labels x d`.
@@ -67,6 +78,15 @@ pub struct Head<T> {
 }
 
 /// What a model says of each token of a dataset.
+///
+/// ```
+/// use monolayer::{Dataset, Memorizer, Predictions};
+///
+/// let data = Dataset::from_sequences(&[["a", "b"]], &[["X", "Y"]])?;
+/// let predictions = Memorizer::new().compile(&data)?.model().predict(&data)?;
+/// assert_eq!(predictions, Predictions::Labels(vec![0, 1]));
+/// # Ok::<(), monolayer::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Predictions {
     /// Labels, as indices into the model's.
@@ -87,7 +107,7 @@ impl<T: Clone + Default> Model<T> {
     }
 
     /// The same model with every attention head changed.
-    fn with_heads(&self, change: impl Fn(&mut attention::Head<T>)) -> Self {
+    fn with_heads(&self, change: impl Fn(&mut attention::AttentionHead<T>)) -> Self {
         let mut model = self.clone();
         let layers = model.transformer.layers.iter_mut();
         layers.flat_map(|layer| &mut layer.attention).flat_map(|attention| &mut attention.heads).for_each(change);
@@ -220,7 +240,7 @@ impl<R: Real> Model<R> {
             ));
         }
         let tokens = match (&data.tokens, &self.words) {
-            (Tokens::Words { ids, vocabulary }, Some(words)) => {
+            (Tokens::Words { word_ids: ids, vocabulary }, Some(words)) => {
                 InputTokens::Words(words.translate(data, ids, vocabulary)?)
             }
             (Tokens::Vectors { d, data: vectors }, None) if *d == self.transformer.d => {
@@ -289,7 +309,7 @@ impl<T> Words<T> {
     }
 }
 
-impl<R: Real> Head<R> {
+impl<R: Real> LabelHead<R> {
     /// The scores of packed outputs `[tokens, d]`: `[tokens, labels]`.
     pub(crate) fn scores(&self, h: &[R]) -> Vec<R> {
         let (d, labels) = (self.weight.cols, self.labels.len());
@@ -307,7 +327,7 @@ impl Predictions {
     /// kind.
     pub fn right(&self, data: &Dataset, labels: Option<&[String]>) -> Option<usize> {
         Some(match (self, &data.labels, labels) {
-            (Self::Labels(predicted), Labels::Classes { ids, names }, Some(labels)) => {
+            (Self::Labels(predicted), Labels::Classes { label_ids: ids, names }, Some(labels)) => {
                 let index: Vec<Option<u32>> =
                     names.names().iter().map(|n| labels.iter().position(|l| l == n).map(|i| i as u32)).collect();
                 predicted.iter().zip(ids).filter(|&(&p, &id)| index[id as usize] == Some(p)).count()

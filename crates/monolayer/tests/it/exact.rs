@@ -54,7 +54,7 @@ fn check(data: &Dataset, compiled: &Compiled) {
                 assert_eq!(outputs[t], wanted, "token {t}");
             }
         }
-        Labels::Classes { ids, .. } => {
+        Labels::Classes { label_ids: ids, .. } => {
             let labels = exact::labels(model, data).unwrap();
             assert!((0..data.tokens()).filter(possible).all(|t| labels[t] == ids[t]));
         }

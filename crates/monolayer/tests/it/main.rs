@@ -14,6 +14,7 @@ mod expressions;
 mod grammar;
 mod hardmax;
 mod hostile_models;
+mod house;
 mod intervals;
 mod models;
 mod objects;

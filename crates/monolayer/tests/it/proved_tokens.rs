@@ -53,7 +53,8 @@ fn label<R: Real>(model: &Model<R>, visible: &[Vec<R>], own: &[R], rng: &mut Cha
 
 /// Tokens called proved, and those of them that a program gets wrong.
 fn refuted<R: Real>(model: &Model<R>, compiled: &Compiled, data: &Dataset) -> (usize, usize) {
-    let (Tokens::Words { ids, .. }, Labels::Classes { ids: labels, .. }) = (&data.tokens, &data.labels) else {
+    let (Tokens::Words { word_ids: ids, .. }, Labels::Classes { label_ids: labels, .. }) = (&data.tokens, &data.labels)
+    else {
         panic!("words with classes");
     };
     let Source::Memorize { seed, .. } = compiled.source() else { panic!("memorized") };

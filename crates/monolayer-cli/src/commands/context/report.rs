@@ -251,7 +251,7 @@ impl Report<'_> {
             );
         }
         if self.tight.separation.constants.r_min == 0.0
-            && let Some(t) = (0..self.view.ids.len()).find(|&t| is_zero(self.view, t))
+            && let Some(t) = (0..self.view.token_ids.len()).find(|&t| is_zero(self.view, t))
         {
             let _ = writeln!(
                 text,

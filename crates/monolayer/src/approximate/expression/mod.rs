@@ -23,6 +23,16 @@ use parse::{Code, Instruction};
 use tape::Tape;
 
 /// A function given as text, for tokens of d coordinates and any number of tokens.
+///
+/// ```
+/// use monolayer::{Expression, Function};
+///
+/// let f = Expression::parse("x1 * max(x1)", 1)?.at_length(3)?;
+/// let mut outputs = [0.0; 3];
+/// f.values(&[0.5, 0.25, 1.0], &mut outputs);
+/// assert_eq!(outputs, [0.5, 0.25, 1.0]);
+/// # Ok::<(), monolayer::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Expression {
     text: String,

@@ -85,7 +85,7 @@ fn ids(scores: &TokenScores, group: &[Member], bits: usize) -> Vec<(Ball, usize)
             let terms = x.iter().zip(v).map(|(&x, &v)| Ball::new(x, bits) * Ball::new(v, bits));
             terms.fold(Ball::new(0.0, bits), |sum, term| sum + term)
         };
-        let word = dot(view.vectors.words.row(view.ids[t] as usize));
+        let word = dot(view.vectors.words.row(view.token_ids[t] as usize));
         view.vectors.positions.as_ref().map_or(word.clone(), |places| word + dot(places.row(view.place(t).1)))
     };
     let y = project(&scores.map.v_q, group[0].token);

@@ -107,7 +107,7 @@ fn read_labels(name: &str, labels: &TensorView, tokens: &TensorView, d: usize, o
     if let Some(classes) = classes {
         let mut names = Vocabulary::default();
         let ids = classes.map(|k| names.add(&k.to_string())).collect();
-        return Ok(Labels::Classes { ids, names });
+        return Ok(Labels::Classes { label_ids: ids, names });
     }
     Ok(Labels::Vectors { d, data: vectors(name, "labels", labels, d, offsets)? })
 }
@@ -179,17 +179,17 @@ fn half(bits: u16) -> f64 {
 mod tests {
     use super::*;
 
-    type Tensor = (&'static str, Dtype, Vec<usize>, Vec<u8>);
+    type ArrayTensor = (&'static str, Dtype, Vec<usize>, Vec<u8>);
 
-    fn f32s(name: &'static str, shape: &[usize], data: &[f32]) -> Tensor {
+    fn f32s(name: &'static str, shape: &[usize], data: &[f32]) -> ArrayTensor {
         (name, Dtype::F32, shape.to_vec(), data.iter().flat_map(|x| x.to_le_bytes()).collect())
     }
 
-    fn i64s(name: &'static str, shape: &[usize], data: &[i64]) -> Tensor {
+    fn i64s(name: &'static str, shape: &[usize], data: &[i64]) -> ArrayTensor {
         (name, Dtype::I64, shape.to_vec(), data.iter().flat_map(|x| x.to_le_bytes()).collect())
     }
 
-    fn file(tensors: &[Tensor]) -> Vec<u8> {
+    fn file(tensors: &[ArrayTensor]) -> Vec<u8> {
         let views = tensors.iter().map(|(name, dtype, shape, data)| {
             (*name, TensorView::new(*dtype, shape.clone(), data).expect("a tensor that fits its shape"))
         });
@@ -266,7 +266,7 @@ mod tests {
         let bools = |name, shape: &[usize]| (name, Dtype::BOOL, shape.to_vec(), vec![1; shape.iter().product()]);
         let nan = f32s("tokens", &[5, 2], &[1., 2., 3., 4., 5., 6., 7., f32::NAN, 9., 10.]);
         let infinite = f32s("labels", &[2, 2, 1], &[1.0, f32::NEG_INFINITY, 1.0, 1.0]);
-        let cases: Vec<(Vec<Tensor>, &str)> = vec![
+        let cases: Vec<(Vec<ArrayTensor>, &str)> = vec![
             (vec![], "f: no tensor \"tokens\"; give \"tokens\" [N, n, d] or [T, d]"),
             (vec![i64s("labels", &[1], &[1])], "f: no tensor \"tokens\"; "),
             (vec![dense(), i64s("tags", &[1], &[1])], "f: unknown tensor \"tags\"; a dataset has"),

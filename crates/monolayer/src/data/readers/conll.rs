@@ -134,10 +134,10 @@ impl Columns {
         ];
         Ok(Dataset {
             name: name.to_owned(),
-            tokens: Tokens::Words { ids: self.words, vocabulary: self.vocabulary },
+            tokens: Tokens::Words { word_ids: self.words, vocabulary: self.vocabulary },
             labels: match self.width {
                 1 => Labels::None,
-                _ => Labels::Classes { ids: self.classes, names: self.names },
+                _ => Labels::Classes { label_ids: self.classes, names: self.names },
             },
             offsets: self.offsets,
             lines: self.lines,

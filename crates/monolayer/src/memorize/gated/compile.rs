@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::memorize::compiled::{Compiled, Details, GatedDetails};
 use crate::memorize::settings::{Memorizer, Method, Precision};
 use crate::model::certificate::{CertifiedData, Claim};
-use crate::model::{AnyModel, Head, Model, Source, UNKNOWN, Words};
+use crate::model::{AnyModel, LabelHead, Model, Source, UNKNOWN, Words};
 use crate::paper::attention::Attention;
 use crate::paper::feed_forward::FeedForward;
 use crate::paper::transformer::{Layer, Transformer};
@@ -42,7 +42,7 @@ struct Compilation<'a> {
 
 /// Memorizes a dataset of words with classes.
 pub fn memorize_words(data: &Dataset, memorizer: &Memorizer) -> Result<Compiled> {
-    let (Tokens::Words { vocabulary, .. }, Labels::Classes { ids: labels, names }) = (&data.tokens, &data.labels)
+    let (Tokens::Words { vocabulary, .. }, Labels::Classes { label_ids: labels, names }) = (&data.tokens, &data.labels)
     else {
         return Err(Error::mismatch("gated units need words with classes", "use `method` plateau or interpolate"));
     };
@@ -57,7 +57,7 @@ pub fn memorize_words(data: &Dataset, memorizer: &Memorizer) -> Result<Compiled>
     let groups = Groups::by_label(&view, &agreement.label);
     let (found, precision) = project(memorizer, &view, &groups);
     // Theorem 2: the context ids.
-    let context_ids = found.projection.ids(&view);
+    let context_ids = found.projection.context_ids(&view);
     let gap = groups.smallest_gap(|t| context_ids[t]).gap / standard_deviation(&context_ids);
     // Corollary 1: hidden units that turn context ids into labels, and the proof that they do.
     let default = commonest(labels, names.len());
@@ -249,14 +249,14 @@ impl Compilation<'_> {
     }
 
     /// A score per label: how much of its code there is. The default label wins where nothing else is said.
-    fn head<R: Real>(&self, gated: &Gated) -> Head<R> {
+    fn head<R: Real>(&self, gated: &Gated) -> LabelHead<R> {
         let (label_codes, first_label) = (&self.label_codes, self.view.vectors.used + 1);
         let real = |x: f64| R::from_f64(x);
         let bias = label_codes.iter_rows().map(|code| real(code.iter().zip(&gated.default).map(|(c, x)| c * x).sum()));
         let weight = Matrix::from_fn(self.names.len(), self.view.vectors.d(), |l, i| {
             real(if i < first_label { 0.0 } else { label_codes.row(l)[i - first_label] })
         });
-        Head { labels: self.names.names().to_vec(), bias: bias.collect(), weight }
+        LabelHead { labels: self.names.names().to_vec(), bias: bias.collect(), weight }
     }
 }
 
@@ -275,7 +275,8 @@ fn label_codes(names: &Vocabulary, seed: u64) -> Result<Matrix<f64>> {
 
 /// How many of some tokens, in order, come out right as this library computes.
 fn right<R: Real>(model: &Model<R>, data: &Dataset, tokens: &[usize]) -> Result<usize> {
-    let (Tokens::Words { ids, vocabulary }, Labels::Classes { ids: labels, names }) = (&data.tokens, &data.labels)
+    let (Tokens::Words { word_ids: ids, vocabulary }, Labels::Classes { label_ids: labels, names }) =
+        (&data.tokens, &data.labels)
     else {
         return Ok(0);
     };
@@ -294,8 +295,8 @@ fn right<R: Real>(model: &Model<R>, data: &Dataset, tokens: &[usize]) -> Result<
     }));
     let part = Dataset {
         name: data.name.clone(),
-        tokens: Tokens::Words { ids: pick(ids), vocabulary: vocabulary.clone() },
-        labels: Labels::Classes { ids: pick(labels), names: names.clone() },
+        tokens: Tokens::Words { word_ids: pick(ids), vocabulary: vocabulary.clone() },
+        labels: Labels::Classes { label_ids: pick(labels), names: names.clone() },
         offsets,
         lines: Vec::new(),
         warnings: Vec::new(),

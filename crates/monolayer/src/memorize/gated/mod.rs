@@ -22,8 +22,8 @@ use rayon::prelude::*;
 use crate::arithmetic::matrix::Matrix;
 use crate::context_map::View;
 use crate::error::{Error, Result};
-use halfspace_cover::{Codes, Halfspace, Points, cover};
-use label_hinges::{Hinge, Run};
+use halfspace_cover::{CodePoints, Codes, Halfspace, cover};
+use label_hinges::{LabelHinge, Run};
 
 /// How far the commonest label wins where no unit fires; units win by 1 at least.
 const DEFAULT_STRENGTH: f64 = 0.25;
@@ -56,13 +56,13 @@ pub struct Gated {
 }
 
 /// All contexts of one word, at one place where positions are used.
-struct Group {
+struct WordGroup {
     word: u32,
     place: usize,
     runs: Vec<Run>,
 }
 
-impl Group {
+impl WordGroup {
     /// How far above the lowest hinge ids can be, where all ids are from `low` to `high`.
     fn range(&self, base: u32, low: f64, high: f64) -> f64 {
         let reach = high - (self.runs[0].first - label_hinges::overhang(&self.runs, base));
@@ -89,7 +89,7 @@ pub struct GatePlan<'a> {
 
 /// What a gated block is made of, before its hinges are rounded to a precision.
 pub struct Covered {
-    groups: Vec<Group>,
+    groups: Vec<WordGroup>,
     base: Vec<u32>,
     /// How strongly each word gets its base label.
     strength: Vec<f64>,
@@ -155,7 +155,7 @@ impl GatePlan<'_> {
     }
 
     /// The contexts of each token, as runs of equally labeled ids.
-    fn groups(&self) -> Result<Vec<Group>> {
+    fn groups(&self) -> Result<Vec<WordGroup>> {
         let places = self.view.vectors.positions.is_some();
         let mut seen = vec![false; self.label.len()];
         let mut entries: Vec<(u32, usize, f64, u32)> = Vec::with_capacity(self.label.len());
@@ -165,7 +165,7 @@ impl GatePlan<'_> {
                 let context = self.view.contexts.of_token[t] as usize;
                 if !std::mem::replace(&mut seen[context], true) {
                     entries.push((
-                        self.view.ids[t],
+                        self.view.token_ids[t],
                         if places { place } else { 0 },
                         self.context_ids[t],
                         self.label[context],
@@ -186,13 +186,13 @@ impl GatePlan<'_> {
                 ));
             }
             let runs = label_hinges::runs(group.iter().map(|&(_, _, id, label)| (id, label)));
-            groups.push(Group { word: group[0].0, place: group[0].1, runs });
+            groups.push(WordGroup { word: group[0].0, place: group[0].1, runs });
         }
         Ok(groups)
     }
 
     /// The base label of each word: the one that leaves the fewest units to add.
-    fn bases(&self, groups: &[Group]) -> Vec<u32> {
+    fn bases(&self, groups: &[WordGroup]) -> Vec<u32> {
         let mut bases = vec![self.default; self.view.vectors.words.rows];
         for word in groups.chunk_by(|a, b| a.word == b.word) {
             let mut labels: Vec<u32> = word.iter().flat_map(|g| g.runs.iter().map(|r| r.label)).collect();
@@ -225,7 +225,7 @@ impl GatePlan<'_> {
             targets[label as usize].push(w);
         }
         let list: Vec<(u32, u32)> = (0..base.len() as u32).map(|w| (w, 0)).collect();
-        let points = Points::new(words, None, &list);
+        let points = CodePoints::new(words, None, &list);
         let forbidden = |label: u32| base.iter().map(|&b| b != label).collect();
         self.halfspace_units(&points, &targets, forbidden, 1.0)
     }
@@ -233,16 +233,16 @@ impl GatePlan<'_> {
     /// Units that give words at some places a label of their own, and the groups that each fires for.
     fn place_units(
         &self,
-        groups: &[Group],
+        groups: &[WordGroup],
         words: &Codes,
         places: &Codes,
         base: &[u32],
         strength: &[f64],
     ) -> Result<Vec<(Unit, Vec<u32>)>> {
         let list: Vec<(u32, u32)> = groups.iter().map(|g| (g.word, g.place as u32)).collect();
-        let points = Points::new(words, Some(places), &list);
-        let only = |g: &Group| (g.runs.len() == 1).then_some(g.runs[0].label);
-        let is_exception = |g: &Group| only(g).is_some_and(|label| label != base[g.word as usize]);
+        let points = CodePoints::new(words, Some(places), &list);
+        let only = |g: &WordGroup| (g.runs.len() == 1).then_some(g.runs[0].label);
+        let is_exception = |g: &WordGroup| only(g).is_some_and(|label| label != base[g.word as usize]);
         let mut targets: Vec<Vec<usize>> = vec![Vec::new(); self.label_codes.rows];
         for (i, group) in groups.iter().enumerate().filter(|(_, g)| is_exception(g)) {
             targets[group.runs[0].label as usize].push(i);
@@ -257,7 +257,7 @@ impl GatePlan<'_> {
     /// Units around the targets of each label, and the points that each fires for.
     fn halfspace_units(
         &self,
-        points: &Points,
+        points: &CodePoints,
         targets: &[Vec<usize>],
         forbidden: impl Fn(u32) -> Vec<bool> + Sync,
         factor: f64,
@@ -290,7 +290,7 @@ impl GatePlan<'_> {
     /// A gate for each token whose label depends on the context.
     fn gates(
         &self,
-        groups: &[Group],
+        groups: &[WordGroup],
         words: &Codes,
         places: Option<&Codes>,
         base: &[u32],
@@ -329,7 +329,14 @@ impl GatePlan<'_> {
     }
 
     /// Hinges along the id for one token: from the left or from the right, whichever end has the base label.
-    fn hinges(&self, group: &Group, gate: &Gate, base: u32, strength: f64, round: fn(f64) -> f64) -> Result<Vec<Unit>> {
+    fn hinges(
+        &self,
+        group: &WordGroup,
+        gate: &Gate,
+        base: u32,
+        strength: f64,
+        round: fn(f64) -> f64,
+    ) -> Result<Vec<Unit>> {
         let leftward = group.runs[0].label != base && group.runs[group.runs.len() - 1].label == base;
         let sign = if leftward { -1.0 } else { 1.0 };
         let runs: Vec<Run> = if leftward {
@@ -346,7 +353,7 @@ impl GatePlan<'_> {
                 "use `precision` f64",
             )
         })?;
-        let unit = |hinge: &Hinge| {
+        let unit = |hinge: &LabelHinge| {
             let per_step: Vec<(u32, f64)> = hinge.bends.iter().map(|&(label, bend)| (label, bend / slope)).collect();
             let output = self.output(&per_step, round);
             Unit { code: gate.code.clone(), id: sign * slope, bias: bias(hinge.at), output }
@@ -358,7 +365,7 @@ impl GatePlan<'_> {
 /// The halfspace that holds one code and none of the others.
 fn alone(codes: &Codes, list: &[(u32, u32)], code: usize) -> Option<Halfspace> {
     let others: Vec<bool> = (0..list.len()).map(|i| i != code).collect();
-    let found = cover(&Points::new(codes, None, list), &[code], &others);
+    let found = cover(&CodePoints::new(codes, None, list), &[code], &others);
     found.ok().and_then(|list| list.into_iter().next())
 }
 

@@ -49,7 +49,7 @@ struct MapCandidate {
 pub(in crate::memorize) fn find_map(data: &Dataset, view: &View, class: &[u32], memorizer: &Memorizer) -> Result<Map> {
     let first = first_tokens(view);
     let d = view.vectors.d();
-    let tokens = first.iter().flat_map(|&t| view.vectors.vector(view.ids[t], view.place(t).1)).collect();
+    let tokens = first.iter().flat_map(|&t| view.vectors.vector(view.token_ids[t], view.place(t).1)).collect();
     let tokens = Matrix::new(first.len(), d, tokens);
     let spread: Vec<f64> = (0..d).map(|k| standard_deviation(&column(&tokens, k))).collect();
     let (search, seed) = (Search::new(), memorizer.seed);
@@ -57,7 +57,7 @@ pub(in crate::memorize) fn find_map(data: &Dataset, view: &View, class: &[u32], 
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(number as u64 + 1);
         let projection = search.random(view, &mut rng);
-        let g = projection.ids(view);
+        let g = projection.context_ids(view);
         let g: Vec<f64> = first.iter().map(|&t| g[t]).collect();
         // Ids in which the token and its context weigh about the same.
         let scale = [0.5, 1.0, 2.0, 4.0][rng.random_range(0..4)]

@@ -24,7 +24,7 @@ use crate::memorize::compiled::{Compiled, Details, HingeDetails};
 use crate::memorize::settings::{Memorizer, Method};
 use crate::model::certificate::{CertifiedData, Claim};
 use crate::model::exact::{self, map_attention, map_head, rational};
-use crate::model::{Head, Model, Source, Words};
+use crate::model::{LabelHead, Model, Source, Words};
 use crate::paper::transformer::{Layer, Transformer};
 use interpolate::interpolate;
 use map::{Map, find_map};
@@ -159,7 +159,7 @@ pub(super) fn compiled_exactly(
 /// The possible tokens whose label comes out exactly.
 fn exactly_right(data: &Dataset, model: &Model<RBig>, agreement: &Agreement) -> Result<Vec<bool>> {
     let mut right: Vec<bool> = match &data.labels {
-        Labels::Classes { ids, .. } => {
+        Labels::Classes { label_ids: ids, .. } => {
             exact::labels(model, data)?.iter().zip(ids).map(|(found, label)| found == label).collect()
         }
         Labels::Vectors { d, data: wanted } => {
@@ -211,7 +211,7 @@ pub(super) fn assemble<T: From64>(
     data: &Dataset,
     vectors: &TokenVectors,
     layers: Vec<Layer<T>>,
-    head: Option<Head<T>>,
+    head: Option<LabelHead<T>>,
     source: Source,
 ) -> Model<T> {
     let lift = |m: &Matrix<f64>| m.map(|&x| T::from_f64(x));

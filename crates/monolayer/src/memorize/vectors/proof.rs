@@ -12,11 +12,11 @@ use super::hinges::{Output, Readout, ball};
 use super::map::first_tokens;
 use crate::arithmetic::float_model::{DOUBLE, Up};
 use crate::arithmetic::matrix::Matrix;
+use crate::arithmetic::softmax_error::Softmax;
 use crate::arithmetic::{Ball, Interval, Magnitude, Number};
 use crate::context_map::View;
 use crate::error::Result;
-use crate::memorize::context_id::Softmax;
-use crate::model::Head;
+use crate::model::LabelHead;
 use crate::model::exact::map_attention;
 use crate::paper::attention::Attention;
 
@@ -30,7 +30,7 @@ pub(super) struct OutputProver<'a> {
     /// The output of each label.
     pub points: &'a Matrix<f64>,
     /// What decodes outputs, where labels are classes; else the nearest point does.
-    pub head: Option<&'a Head<f64>>,
+    pub head: Option<&'a LabelHead<f64>>,
     /// Whether ids are wanted to more than double precision.
     pub exact_ids: bool,
 }
@@ -110,7 +110,7 @@ impl OutputProver<'_> {
             let z = Matrix {
                 rows: range.len(),
                 cols: view.vectors.d(),
-                data: range.clone().flat_map(|t| self.token::<N>(view.ids[t], t - range.start)).collect(),
+                data: range.clone().flat_map(|t| self.token::<N>(view.token_ids[t], t - range.start)).collect(),
             };
             let out = attention.apply(&z)?;
             Ok(wanted.iter().map(|&i| (i, out.row(tokens[i] - range.start).iter().map(&ball).collect())).collect())
@@ -141,7 +141,7 @@ impl OutputProver<'_> {
         // The sum of a token and its place is rounded once, here as in the program.
         let rounded = Up::new(1.0 + f64::EPSILON);
         let size = |w: &[f64], t: usize| {
-            let x = view.vectors.vector(view.ids[t], t - start);
+            let x = view.vectors.vector(view.token_ids[t], t - start);
             w.iter().zip(x).map(|(&w, x)| Up::size(w) * Up::size(x)).sum::<Up>() * rounded
         };
         // The largest sum of absolute values of a projection's terms bounds both the projection and its error.
@@ -181,7 +181,7 @@ struct Decoder {
 }
 
 impl Decoder {
-    fn new(points: &Matrix<f64>, head: Option<&Head<f64>>) -> Self {
+    fn new(points: &Matrix<f64>, head: Option<&LabelHead<f64>>) -> Self {
         let d = points.cols;
         let epsilon = crate::data::separation::separation(d, &points.data).epsilon;
         let apart = epsilon * DOUBLE.gamma(d + 8).from_one();

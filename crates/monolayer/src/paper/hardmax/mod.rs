@@ -14,7 +14,7 @@ use crate::arithmetic::matrix::Matrix;
 use crate::arithmetic::{Ball, Number as _};
 use crate::error::{Error, Result};
 use crate::model::exact::ball;
-use crate::paper::attention::{Attention, Head, Kind, Mask};
+use crate::paper::attention::{Attention, AttentionHead, AttentionKind, Mask};
 
 pub use draws::{Tally, draw, draws};
 
@@ -61,7 +61,7 @@ pub struct HardmaxLayer {
 impl HardmaxLayer {
     /// The layer with these weights, read as hardmax whatever their kind.
     pub fn new(attention: &Attention<RBig>) -> Self {
-        let head = |h: &Head<RBig>| [&h.w_q, &h.w_k, &h.w_v, &h.w_o].map(Cleared::new);
+        let head = |h: &AttentionHead<RBig>| [&h.w_q, &h.w_k, &h.w_v, &h.w_o].map(Cleared::new);
         Self { mask: attention.mask, heads: attention.heads.iter().map(head).collect() }
     }
 
@@ -147,8 +147,13 @@ pub fn printed_pair(layer: &HardmaxLayer, v: &[RBig]) -> Result<Witness> {
 /// What tells the printed pair apart: a layer that adds the mean of all tokens (W_Q = 0, W_K = W_V = W_O = I).
 pub fn mean_pooling(d: usize) -> Attention<RBig> {
     let identity = Matrix::from_fn(d, d, |i, j| if i == j { RBig::ONE } else { RBig::ZERO });
-    let head = Head { w_q: identity.map(|_| RBig::ZERO), w_k: identity.clone(), w_v: identity.clone(), w_o: identity };
-    Attention { kind: Kind::Hardmax, mask: Mask::None, heads: vec![head] }
+    let head = AttentionHead {
+        w_q: identity.map(|_| RBig::ZERO),
+        w_k: identity.clone(),
+        w_v: identity.clone(),
+        w_o: identity,
+    };
+    Attention { kind: AttentionKind::Hardmax, mask: Mask::None, heads: vec![head] }
 }
 
 /// Softmax weights of rank 1 (20), and how far apart they put the last tokens of the two sequences.
