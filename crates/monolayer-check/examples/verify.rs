@@ -4,7 +4,7 @@
 use monolayer::{Dataset, Memorizer, Result};
 use monolayer_check::{Options, Verdict, verify};
 
-fn main() -> Result<()> {
+pub(crate) fn main() -> Result<()> {
     let task = "task:sort:alphabet=3,length=4";
     let dir = std::env::temp_dir().join(format!("monolayer-verify-{}", std::process::id()));
     Memorizer::new().compile(&Dataset::open(task)?)?.save(&dir)?;

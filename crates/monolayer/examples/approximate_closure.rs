@@ -3,7 +3,7 @@
 
 use monolayer::{Approximator, Lipschitz, Result};
 
-fn main() -> Result<()> {
+pub(crate) fn main() -> Result<()> {
     // Each token of a sequence of two becomes its distance from the mean. The constant 1 is what the author vouches for.
     let distance = |x: &[f64], y: &mut [f64]| {
         let mean = x.iter().sum::<f64>() / x.len() as f64;

@@ -2,7 +2,7 @@
 
 use monolayer::{AnyModel, Dataset, Memorizer, Result};
 
-fn main() -> Result<()> {
+pub(crate) fn main() -> Result<()> {
     // "May" is a person in one sentence and a month in another: only its context tells.
     let tokens = [vec!["May", "sails", "home"], vec!["she", "sails", "in", "May"]];
     let labels = [vec!["PERSON", "O", "O"], vec!["O", "O", "O", "MONTH"]];
