@@ -34,6 +34,11 @@ const SHOWN: usize = 4;
 
 pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     let model = AnyModel::open(&args.model)?;
+    if let AnyModel::Exact(_) = model {
+        let help = "predict, verify, inspect and hardmax read such models";
+        let config = args.model.join("config.json");
+        return Err(Error::model(config, "its numbers are exact (weights.json), not floats", help).into());
+    }
     let text = args.sentence.split_whitespace().collect::<Vec<&str>>().join("\n");
     if text.is_empty() {
         return Err(Error::setting("the sentence has no words", "write them separated by spaces").into());
