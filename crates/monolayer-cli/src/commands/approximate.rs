@@ -11,7 +11,9 @@ use monolayer::Error;
 use monolayer::approximate::distance::{Measured, distance};
 use monolayer::approximate::expression::{Domain, Expression, Program, zoo};
 use monolayer::approximate::function::Function;
-use monolayer::approximate::{Approximation, Approximator, Needed, Progress as Step, SmallestGrid, Tried};
+use monolayer::approximate::{
+    Approximation, Approximator, CANDIDATES, EFFORT, MOST_IDS, Needed, Progress as Step, SmallestGrid, Tried,
+};
 use monolayer::arithmetic::Interval;
 use monolayer::fs::replace_file;
 use serde_json::{Value, json};
@@ -60,13 +62,13 @@ pub struct Args {
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// How many codes to try, where there is a search (several coordinates and three tokens or more)
-    #[arg(long, value_name = "N", default_value_t = 64)]
+    #[arg(long, value_name = "N", default_value_t = CANDIDATES)]
     candidates: usize,
     /// Evaluations of the function in a cell, at most: more make the bound sharper
-    #[arg(long, value_name = "N", default_value_t = 64)]
+    #[arg(long, value_name = "N", default_value_t = EFFORT)]
     effort: usize,
     /// The most ids to make
-    #[arg(long, value_name = "N", default_value_t = 4_000_000)]
+    #[arg(long, value_name = "N", default_value_t = MOST_IDS)]
     most_ids: u64,
     /// Sequences that d_p is measured with (default: as many as take seconds)
     #[arg(long, value_name = "N")]

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::ValueEnum;
+use monolayer::context_map::search::CANDIDATES;
 use monolayer::data::positions::Positions;
 use monolayer::memorize::{Details, paper_parameters};
 use monolayer::model::certificate::Claim;
@@ -49,7 +50,7 @@ pub struct Args {
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// How many projections to try: more widen the smallest gap
-    #[arg(long, value_name = "N", default_value_t = 256)]
+    #[arg(long, value_name = "N", default_value_t = CANDIDATES)]
     candidates: usize,
     /// Add a row for unknown words, which get the commonest label
     #[arg(long)]

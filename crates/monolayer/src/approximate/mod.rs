@@ -27,7 +27,7 @@ use ids::CellIds;
 use layout::Layout;
 use quantizer::Quantizer;
 use readout::{CellReadout, TooClose};
-pub use settings::{Approximator, Progress};
+pub use settings::{Approximator, CANDIDATES, EFFORT, MOST_IDS, Progress};
 pub use size::Size;
 pub use smallest_grid::{Needed, SmallestGrid, Tried};
 

@@ -5,6 +5,13 @@ use std::sync::Arc;
 
 use super::Tried;
 
+/// How many codes are tried where nothing else is asked for.
+pub const CANDIDATES: usize = 64;
+/// Evaluations of the function in a cell, likewise.
+pub const EFFORT: usize = 64;
+/// The most ids, likewise.
+pub const MOST_IDS: u64 = 4_000_000;
+
 /// How a function is approximated.
 ///
 /// ```
@@ -39,7 +46,15 @@ pub enum Progress {
 
 impl Default for Approximator<'_> {
     fn default() -> Self {
-        Self { p: 2.0, seed: 0, candidates: 64, effort: 64, most_ids: 4_000_000, uniform: false, on_progress: None }
+        Self {
+            p: 2.0,
+            seed: 0,
+            candidates: CANDIDATES,
+            effort: EFFORT,
+            most_ids: MOST_IDS,
+            uniform: false,
+            on_progress: None,
+        }
     }
 }
 
