@@ -32,13 +32,19 @@ pub struct Args {
 /// Units that a row names.
 const SHOWN: usize = 4;
 
-pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
-    let model = AnyModel::open(&args.model)?;
+/// Reads a model of floats.
+fn open(dir: &Path) -> Result<AnyModel> {
+    let model = AnyModel::open(dir)?;
     if let AnyModel::Exact(_) = model {
         let help = "predict, verify, inspect and hardmax read such models";
-        let config = args.model.join("config.json");
+        let config = dir.join("config.json");
         return Err(Error::model(config, "its numbers are exact (weights.json), not floats", help).into());
     }
+    Ok(model)
+}
+
+pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
+    let model = open(&args.model)?;
     let text = args.sentence.split_whitespace().collect::<Vec<&str>>().join("\n");
     if text.is_empty() {
         return Err(Error::setting("the sentence has no words", "write them separated by spaces").into());

@@ -42,7 +42,7 @@ pub fn normalized(theta: Up) -> Up {
 /// An inner product with a code: its value in double precision, the sum of the absolute values of its terms, and the grid
 /// on which they lie.
 #[derive(Debug, Clone, Copy)]
-pub struct Projected {
+pub struct InnerProduct {
     /// Its value in double precision.
     pub value: f64,
     /// The sum of the absolute values of its terms.
@@ -51,7 +51,7 @@ pub struct Projected {
     pub grid: i32,
 }
 
-impl Projected {
+impl InnerProduct {
     /// The inner product of weights with a code.
     pub fn new(weights: &[f64], code: &[f64]) -> Self {
         let terms = || weights.iter().zip(code);
@@ -86,9 +86,9 @@ pub struct Softmax {
     /// `|y|`.
     pub query_size: Up,
     /// The projection with the worst rounding.
-    pub key: Projected,
+    pub key: InnerProduct,
     /// The query's.
-    pub query: Projected,
+    pub query: InnerProduct,
 }
 
 /// How far a computed mean can be from the true one, but for the part that grows with the deviation of the values.
@@ -117,7 +117,7 @@ impl Softmax {
     /// A mean over so many tokens, of projections of so many terms whose absolute values add up to `key` and `query` at most.
     pub fn new(length: usize, terms: usize, key: Up, query: Up) -> Self {
         // On no grid: every sum rounds.
-        let product = |size: Up| Projected { value: 0.0, size, grid: i32::MIN };
+        let product = |size: Up| InnerProduct { value: 0.0, size, grid: i32::MIN };
         Self { length, terms, largest: key, query_size: query, key: product(key), query: product(query) }
     }
 

@@ -10,25 +10,25 @@ use rayon::prelude::*;
 use super::gated::stored::Stored;
 use crate::arithmetic::float_model::{ANY_GRID, DOUBLE, FloatFormat, Up};
 use crate::arithmetic::matrix::Matrix;
-use crate::arithmetic::softmax_error::{Projected, Softmax};
+use crate::arithmetic::softmax_error::{InnerProduct, Softmax};
 use crate::context_map::View;
 
 /// The inner products of all words and places with some weights.
 struct Products {
-    words: Vec<Projected>,
-    places: Vec<Projected>,
+    words: Vec<InnerProduct>,
+    places: Vec<InnerProduct>,
 }
 
 impl Products {
     fn new(stored: &Stored, weights: &[f64]) -> Self {
         let (word, place) = weights.split_at(stored.words.cols);
-        let products = |codes: &Matrix<f64>, w: &[f64]| -> Vec<Projected> {
-            (0..codes.rows).map(|i| Projected::new(w, codes.row(i))).collect()
+        let products = |codes: &Matrix<f64>, w: &[f64]| -> Vec<InnerProduct> {
+            (0..codes.rows).map(|i| InnerProduct::new(w, codes.row(i))).collect()
         };
         Self { words: products(&stored.words, word), places: products(&stored.places, place) }
     }
 
-    fn at(&self, word: u32, place: usize) -> Projected {
+    fn at(&self, word: u32, place: usize) -> InnerProduct {
         // Where there are no positions, the only row of places is empty.
         self.words[word as usize].plus(self.places[place.min(self.places.len() - 1)])
     }
@@ -49,7 +49,7 @@ pub struct ContextId {
 
 impl ContextId {
     /// The id that a query `y` reads off projections, of which `key` bounds the rounding.
-    fn new(p: &[f64], key: Projected, query: Projected, terms: usize) -> Self {
+    fn new(p: &[f64], key: InnerProduct, query: InnerProduct, terms: usize) -> Self {
         let y = query.value;
         let top = p.iter().map(|p| y * p).fold(f64::NEG_INFINITY, f64::max);
         let (mut total, mut sum, mut absolute) = (0.0, 0.0, 0.0);
@@ -96,7 +96,7 @@ pub fn context_ids(view: &View, stored: &Stored, tokens: &[usize]) -> Vec<Contex
     // The worst of each sequence stands for what any of its tokens sees.
     let mut worst = Vec::with_capacity(view.offsets.len());
     for window in view.offsets.windows(2) {
-        let mut sequence = Projected { value: 0.0, size: Up::ZERO, grid: ANY_GRID };
+        let mut sequence = InnerProduct { value: 0.0, size: Up::ZERO, grid: ANY_GRID };
         for (place, &word) in view.token_ids[window[0]..window[1]].iter().enumerate() {
             let key = keys.at(word, place);
             p.push(key.value);
