@@ -58,7 +58,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
         data.write_canonical(&mut bytes).map_err(|e| Error::io(path, e))?;
         replace_file(path, &bytes)?;
     }
-    let facts = Facts::new(&data, args)?;
+    let facts = DataFacts::new(&data, args)?;
     let mut text = format!("{}\n{}", data.name, table(&facts.rows(), &[2]));
     if let Some(agreement) = &facts.agree_with {
         text += &conflict_lines(&data, &facts.with, agreement, args, shared);
@@ -67,7 +67,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
 }
 
 /// What there is to say about a dataset.
-struct Facts<'a> {
+struct DataFacts<'a> {
     data: &'a Dataset,
     vocabulary: usize,
     /// Contexts with and without positions, and what labels they and words alone allow.
@@ -79,7 +79,7 @@ struct Facts<'a> {
     separation: Option<Separation>,
 }
 
-impl<'a> Facts<'a> {
+impl<'a> DataFacts<'a> {
     fn new(data: &'a Dataset, args: &Args) -> Result<Self> {
         let token_ids = data.token_ids();
         let labels = data.label_ids();
