@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use monolayer_core::claims::{Found, Request, check};
 use monolayer_core::model::Model;
 use monolayer_core::read::{Limits, directory};
 use monolayer_core::rules::ball::Ball;
-use monolayer_core::rules::claims::{Found, Request, check};
 use monolayer_core::rules::judge::{Judged, Verdict as Judgement};
 
 use crate::error::{Error, Result};

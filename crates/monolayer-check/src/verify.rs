@@ -5,12 +5,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use monolayer_core::claims::{Found, Request, check as judge, impossible};
 use monolayer_core::exact::real::Rational;
 use monolayer_core::model::Model;
 use monolayer_core::read::certificate::{self, Certificate, Claim as Claimed};
 use monolayer_core::read::directory::{self, Hashes};
 use monolayer_core::read::{self, at};
-use monolayer_core::rules::claims::{Found, Request, check as judge};
 use monolayer_core::rules::judge::Verdict as Judgement;
 
 use crate::error::{Error, Result};
@@ -137,7 +137,6 @@ impl Case<'_> {
     fn filled(&self, found: &Found) -> Report {
         let mut report = Report {
             verdict: verdict(found.verdict),
-            impossible: found.impossible.iter().filter(|x| **x).count(),
             claims: found.claims.iter().map(Claim::new).collect(),
             not_checked: found.not_checked.clone(),
             other_data: self.other_data(),
@@ -146,12 +145,15 @@ impl Case<'_> {
         let Some(source) = self.source else { return report };
         report.warnings.clone_from(&source.warnings);
         (report.tokens, report.sequences, report.free) = (source.tokens(), source.sequences(), source.free());
+        let known = found.pass.as_ref().map(|pass| pass.impossible.clone());
+        let impossible = known.unwrap_or_else(|| impossible(self.model, &source.data, None));
+        report.impossible = impossible.iter().filter(|x| **x).count();
         if let Some(pass) = &found.pass {
             let precision = Precision::of_arithmetic(pass.arithmetic);
             report.precision = precision.name().into();
             let mut fill = Fill { options: self.options, model: self.model, source, precision, report };
             for (t, judged) in pass.tokens.iter().enumerate() {
-                fill.token(t, judged, found.impossible[t]);
+                fill.token(t, judged, impossible[t]);
             }
             report = fill.report;
         }

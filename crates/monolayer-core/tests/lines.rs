@@ -40,7 +40,12 @@ fn readers() {
 
 #[test]
 fn rules_and_judge() {
-    part(&["rules", "number.rs", "model.rs"], 2400);
+    part(&["rules"], 1200);
+}
+
+#[test]
+fn claims_numbers_and_models() {
+    part(&["claims", "number.rs", "model.rs", "parallel.rs"], 950);
 }
 
 #[test]
