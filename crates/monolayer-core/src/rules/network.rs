@@ -97,6 +97,7 @@ impl Network {
 }
 
 /// What is there in another form; nothing where it is there and has none.
+#[expect(clippy::option_option, reason = "absent and impossible are two things")]
 fn each<T, M>(part: Option<T>, to: impl Fn(T) -> Option<M>) -> Option<Option<M>> {
     part.map_or(Some(None), |part| to(part).map(Some))
 }
