@@ -201,18 +201,19 @@ pub struct View {
 }
 
 /// A box of sequences, and the output token.
-pub(super) struct Boxed<'a> {
-    /// One per entry of the sequence, bounded.
-    pub sides: &'a [Real],
+pub(super) struct Boxed {
+    /// One per entry of the sequence.
+    pub sides: Vec<Real>,
     /// The centers, exactly.
     pub centers: Vec<Real>,
     pub own: usize,
 }
 
-impl<'a> Boxed<'a> {
-    pub fn new(sides: &'a [Real], own: usize) -> Self {
-        let center = |side: &Real| side.ends().map_or(Real::ZERO, |(lo, hi)| Real::point(lo.plus(hi).scaled(-1)));
-        Self { sides, centers: sides.iter().map(center).collect(), own }
+impl Boxed {
+    pub fn new(sides: &[(Scaled, Scaled)], own: usize) -> Self {
+        let center = |(lo, hi): &(Scaled, Scaled)| Real::point(lo.plus(hi).scaled(-1));
+        let side = |(lo, hi): &(Scaled, Scaled)| Real::new(lo.clone(), hi.clone());
+        Self { sides: sides.iter().map(side).collect(), centers: sides.iter().map(center).collect(), own }
     }
 
     fn constant(&self, x: &Real) -> View {
@@ -222,7 +223,7 @@ impl<'a> Boxed<'a> {
     /// With the range also bounded by the slopes; nothing where it has no bounds: something is undefined there, or too large.
     fn settled(&self, mut view: View) -> Option<View> {
         let mut linear = view.center.clone();
-        for ((slope, side), center) in view.slopes.iter().zip(self.sides).zip(&self.centers) {
+        for ((slope, side), center) in view.slopes.iter().zip(&self.sides).zip(&self.centers) {
             if *slope != Real::ZERO {
                 linear = linear.plus(&slope.times(&side.minus(center, BITS), BITS), BITS);
             }
@@ -306,11 +307,11 @@ fn unary(name: &str, of: &View, all: &Boxed) -> Option<View> {
 
 /// A function of one number and its derivative; nothing where it may be undefined.
 fn value(name: &str, u: &Real) -> Option<(Real, Real)> {
-    let (one, (lo, hi)) = (Real::whole(1), u.ends()?);
+    let (one, (lo, _)) = (Real::whole(1), u.ends()?);
     let square = |x: &Real| x.power(2, BITS);
-    let jump = |f: fn(Ordering) -> i64| {
-        let slope = if f(lo.sign()) == f(hi.sign()) { Real::ZERO } else { Real::UNBOUNDED };
-        (Real::whole(f(lo.sign())).hull(&Real::whole(f(hi.sign()))), slope)
+    let jump = |values: Real| {
+        let slope = if values.only().is_some() { Real::ZERO } else { Real::UNBOUNDED };
+        (values, slope)
     };
     let waves = if matches!(name, "sin" | "cos" | "tan") { u.waves(ROUGH) } else { [Real::ZERO, Real::ZERO] };
     let found = match (name, waves) {
@@ -324,30 +325,31 @@ fn value(name: &str, u: &Real) -> Option<(Real, Real)> {
         }
         ("log", _) => (u.log(ROUGH), one.over(u, BITS)),
         ("sqrt", _) if lo.sign() != Ordering::Less => (u.sqrt(), one.over(&u.sqrt().plus(&u.sqrt(), BITS), BITS)),
-        ("abs", _) => (u.abs(), rectified(u).minus(&rectified(&u.negated()), BITS)),
+        ("abs", _) => (u.abs(), jumps(u, |sign| sign as i64)),
         ("tanh", _) => (u.tanh(ROUGH), one.minus(&square(&u.tanh(ROUGH)), BITS)),
-        ("sign", _) => jump(|sign| sign as i64),
-        ("step", _) => jump(|sign| i64::from(sign != Ordering::Less)),
+        ("sign", _) => jump(jumps(u, |sign| sign as i64)),
+        ("step", _) => jump(jumps(u, |sign| i64::from(sign.is_ge()))),
         _ => return None,
     };
     Some(found).filter(|(value, _)| value.ends().is_some())
 }
 
-/// Slopes of max(t, 0) over t.
-fn rectified(t: &Real) -> Real {
-    match t.compare(&Real::ZERO) {
-        Some(Ordering::Greater) => Real::whole(1),
-        Some(_) => Real::ZERO,
-        None => Real::ZERO.hull(&Real::whole(1)),
-    }
+/// The values of a function of the sign that does not decrease.
+fn jumps(t: &Real, f: fn(Ordering) -> i64) -> Real {
+    t.ends().map_or(Real::UNBOUNDED, |(lo, hi)| Real::whole(f(lo.sign())).hull(&Real::whole(f(hi.sign()))))
 }
 
 /// The whole number that an exponent is, up to 10^9.
-pub(super) fn whole(x: &Real) -> Option<i64> {
+fn whole(x: &Real) -> Option<i64> {
     let (m, e) = x.only()?.parts();
     let m = if e < 0 { m.shr(e.unsigned_abs().min(128) as usize) } else { m.shl(e.min(64) as usize) };
     let Big::Small(k @ -1_000_000_000..=1_000_000_000) = m else { return None };
     (Real::whole(k) == *x).then_some(k)
+}
+
+/// x^y, from x's ends where y is whole.
+pub(super) fn raised(x: &Real, y: &Real) -> Real {
+    whole(y).map_or_else(|| x.pow(y, ROUGH), |k| x.power(k, BITS))
 }
 
 fn binary(name: &str, left: &View, right: &View, all: &Boxed) -> Option<View> {
@@ -359,8 +361,7 @@ fn binary(name: &str, left: &View, right: &View, all: &Boxed) -> Option<View> {
         ("-", _) => u.minus(v, BITS),
         ("*", _) => u.times(v, BITS),
         ("/", _) => u.over(v, BITS),
-        ("^", Some(k)) => u.power(k, BITS),
-        ("^", None) => u.pow(v, ROUGH),
+        ("^", _) => raised(u, v),
         ("max", _) => u.max(v),
         _ => u.negated().max(&v.negated()).negated(),
     };
@@ -378,7 +379,7 @@ fn binary(name: &str, left: &View, right: &View, all: &Boxed) -> Option<View> {
         ("^", None) => (v.times(&u.pow(&v.minus(&one, BITS), ROUGH), BITS), a.pow(v, ROUGH).times(&a.log(ROUGH), BITS)),
         _ => {
             // The larger is y + max(x - y, 0), the smaller x - max(x - y, 0).
-            let first = rectified(&u.minus(v, BITS));
+            let first = jumps(&u.minus(v, BITS), |sign| i64::from(sign.is_gt()));
             let second = one.minus(&first, BITS);
             if name == "max" { (first, second) } else { (second, first) }
         }
