@@ -12,19 +12,11 @@ pub enum Big {
     Large(bool, Vec<u64>),
 }
 
-impl From<i64> for Big {
-    fn from(x: i64) -> Self {
-        Self::from(i128::from(x))
-    }
-}
-
-impl From<i128> for Big {
-    fn from(x: i128) -> Self {
+impl<T: Into<i128>> From<T> for Big {
+    fn from(x: T) -> Self {
+        let x: i128 = x.into();
         let size = x.unsigned_abs();
-        match i64::try_from(x) {
-            Ok(small) if small != i64::MIN => Self::Small(small),
-            _ => Self::of(x < 0, vec![size as u64, (size >> 64) as u64]),
-        }
+        if size < 1 << 63 { Self::Small(x as i64) } else { Self::of(x < 0, vec![size as u64, (size >> 64) as u64]) }
     }
 }
 
@@ -48,7 +40,6 @@ impl Big {
     /// Whether it is negative, and its limbs, with room for those of a small one.
     fn parts<'a>(&'a self, room: &'a mut u64) -> (bool, &'a [u64]) {
         match self {
-            Self::Small(0) => (false, &[]),
             Self::Small(x) => {
                 *room = x.unsigned_abs();
                 (*x < 0, from_ref(room))
@@ -60,13 +51,12 @@ impl Big {
     /// A whole number without a sign, in decimal digits; nothing else is read. The time grows with the square of the
     /// length: the caller limits it.
     pub fn from_digits(text: &str) -> Option<Self> {
+        let digits = |chunk: &[u8]| chunk.iter().fold(0, |sum, b| sum * 10 + i64::from(b - b'0'));
+        let add = |sum: Self, chunk: &[u8]| {
+            sum.times(&Self::from(10_i64.pow(chunk.len() as u32))).plus(&digits(chunk).into())
+        };
         let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        plain.then(|| {
-            text.as_bytes().chunks(18).fold(Self::ZERO, |sum, chunk| {
-                let digits = chunk.iter().fold(0, |sum, b| sum * 10 + i64::from(b - b'0'));
-                sum.times(&Self::Small(10_i64.pow(chunk.len() as u32))).plus(&Self::Small(digits))
-            })
-        })
+        plain.then(|| text.as_bytes().chunks(18).fold(Self::ZERO, add))
     }
 
     /// x^k.
@@ -83,8 +73,13 @@ impl Big {
     pub fn sign(&self) -> Ordering {
         match self {
             Self::Small(x) => x.cmp(&0),
-            Self::Large(true, _) => Ordering::Less,
-            Self::Large(false, _) => Ordering::Greater,
+            Self::Large(negative, _) => {
+                if *negative {
+                    Ordering::Less
+                } else {
+                    Ordering::Greater
+                }
+            }
         }
     }
 
@@ -190,7 +185,7 @@ impl Big {
         let up = by.bits().next_multiple_of(64) - by.bits();
         let (a, b, mut one, mut two) = (self.shl(up), by.shl(up), 0, 0);
         let ((a_negative, a), (b_negative, b)) = (a.parts(&mut one), b.parts(&mut two));
-        let (n, first) = (b.len(), u128::from(*b.last()?));
+        let (n, first) = (b.len(), b.last().map(|first| u128::from(*first)).filter(|first| *first > 0)?);
         let mut left = [a, &[0]].concat();
         let mut quotient = vec![0; left.len().saturating_sub(n)];
         for (i, limb) in quotient.iter_mut().enumerate().rev() {
@@ -208,11 +203,6 @@ impl Big {
         let (quotient, rest) = (Self::of(a_negative != b_negative, quotient), Self::of(a_negative, left).shr(up));
         let beyond = a_negative != b_negative && !rest.is_zero();
         Some(if beyond { (quotient.minus(&Self::ONE), rest.plus(by)) } else { (quotient, rest) })
-    }
-
-    /// x / y, rounded toward minus infinity; nothing for y = 0.
-    pub fn quotient(&self, by: &Self) -> Option<Self> {
-        Some(self.divide(by)?.0)
     }
 }
 
@@ -248,6 +238,12 @@ pub(super) fn power<T: Clone>(one: &T, x: &T, k: u64, times: impl Fn(&T, &T) -> 
 pub(crate) mod tests {
     use super::*;
 
+    impl Big {
+        fn quotient(&self, by: &Self) -> Option<Self> {
+            self.divide(by).map(|(quotient, _)| quotient)
+        }
+    }
+
     /// A deterministic generator (splitmix64).
     pub(crate) struct Random(pub u64);
 
@@ -260,15 +256,18 @@ pub(crate) mod tests {
         }
 
         /// Runs of equal bits are where carries go wrong.
-        fn big(&mut self, limbs: usize) -> Big {
-            let limb = |r: &mut Self| match r.next() % 4 {
+        fn limb(&mut self) -> u64 {
+            match self.next() % 4 {
                 0 => 0,
                 1 => u64::MAX,
-                2 => 1 << (r.next() % 64),
-                _ => r.next(),
-            };
+                2 => 1 << (self.next() % 64),
+                _ => self.next(),
+            }
+        }
+
+        fn big(&mut self, limbs: usize) -> Big {
             let count = self.next() as usize % (limbs + 1);
-            let limbs = (0..count).map(|_| limb(self)).collect();
+            let limbs = (0..count).map(|_| self.limb()).collect();
             Big::of(self.next().is_multiple_of(2), limbs)
         }
     }
@@ -324,6 +323,66 @@ pub(crate) mod tests {
                     assert_eq!(a.times(&b).quotient(&b), Some(a.clone()));
                 }
             }
+        }
+    }
+
+    /// A number of so many limbs.
+    fn long(random: &mut Random, limbs: usize) -> Big {
+        let mut list: Vec<u64> = (0..limbs).map(|_| random.limb()).collect();
+        list.iter_mut().last().into_iter().for_each(|top| *top |= 1);
+        Big::of(random.next().is_multiple_of(2), list)
+    }
+
+    /// Limb by limb, without cutting.
+    fn schoolbook(a: &Big, b: &Big) -> Big {
+        let mut room = 0;
+        let (negative, limbs) = b.parts(&mut room);
+        let sum =
+            limbs.iter().rev().fold(Big::ZERO, |sum, limb| sum.shl(64).plus(&a.times(&Big::from(i128::from(*limb)))));
+        if negative { sum.negated() } else { sum }
+    }
+
+    /// Every pair of lengths around the one where numbers are cut, and around its double; and lengths far apart.
+    #[test]
+    fn long_products_are_those_limb_by_limb() {
+        let mut random = Random(12);
+        let near = |middle: usize| middle - 3..=middle + 3;
+        let lengths: Vec<usize> =
+            (0..4).chain(near(SHORT)).chain(near(2 * SHORT)).chain([4 * SHORT - 1, 500]).collect();
+        for &m in &lengths {
+            for &n in &lengths {
+                let (a, b) = (long(&mut random, m), long(&mut random, n));
+                assert_eq!(a.times(&b), schoolbook(&a, &b), "{m} {n}");
+            }
+            // All ones, and powers of two: the halves' sums carry, or are zero.
+            let (ones, power) = (Big::ONE.shl(64 * m).minus(&Big::ONE), Big::ONE.shl(64 * m));
+            for (a, b) in [(&ones, &ones), (&ones, &power), (&power, &power), (&power.negated(), &ones)] {
+                assert_eq!(a.times(b), schoolbook(a, b), "{m}");
+            }
+        }
+    }
+
+    /// (a b + r) / b is a, and leaves r.
+    #[test]
+    fn long_quotients_give_their_products_back() {
+        let mut random = Random(13);
+        for round in 0..400 {
+            let (m, n) = (random.next() as usize % 120, 1 + random.next() as usize % 60);
+            let (a, b) = (long(&mut random, m), long(&mut random, n));
+            let rest = long(&mut random, n).divide(&b).unwrap().1;
+            let found = a.times(&b).plus(&rest).divide(&b);
+            assert_eq!(found, Some((a, rest)), "{round}");
+        }
+        // Guesses that are too large by one and by two.
+        let top = Big::ONE.shl(63);
+        for (a, b) in [
+            (top.shl(64), top.plus(&Big::ONE)),
+            (top.shl(128).minus(&Big::ONE), top.shl(64).plus(&Big::ONE.shl(64)).minus(&Big::ONE)),
+            (Big::ONE.shl(191).minus(&Big::ONE), Big::ONE.shl(127).plus(&Big::ONE.shl(64)).minus(&Big::ONE)),
+        ] {
+            let (q, r) = a.divide(&b).unwrap();
+            assert_eq!(q.times(&b).plus(&r), a);
+            assert!(r.sign() != Ordering::Less && r.minus(&b).sign() == Ordering::Less);
         }
     }
 

@@ -106,7 +106,8 @@ fn judge(model: &Model, claim: Claim, attend: Option<Attend>) -> Option<Found> {
         Some(attend) => readout.apply(&attend(codes, own)?),
         None => readout.apply(&exact.attend(attention, codes, &[own], FINE)?.swap_remove(0)),
     };
-    let symmetric = model.positions.is_none() && functions.iter().all(Expression::is_equivariant);
+    // Permuting the tokens permutes the outputs where nothing tells their places.
+    let symmetric = model.positions.is_none() && !claim.function.contains("place");
     let (mut tokens, mut wide, mut flat) = (Vec::new(), Vec::new(), Real::whole(1));
     for place in 0..n {
         let entry = |t: usize| match &model.positions {
@@ -115,8 +116,7 @@ fn judge(model: &Model, claim: Claim, attend: Option<Attend>) -> Option<Found> {
             None => Some(Dyadic::ZERO),
         };
         let entries = (0..d).map(entry).collect::<Option<Vec<_>>>()?;
-        let sides: Vec<Vec<Part>> =
-            quantizer.tables.iter().zip(&entries).map(|(table, p)| parts(table, d, *p)).collect();
+        let sides: Vec<_> = quantizer.tables.iter().zip(&entries).map(|(table, p)| parts(table, d, *p)).collect();
         for side in &sides {
             let length = side.iter().fold(Scaled::ZERO, |sum, part| sum.plus(&width(&part.plateau)));
             flat = flat.times(&Real::point(length), BITS);
@@ -130,8 +130,7 @@ fn judge(model: &Model, claim: Claim, attend: Option<Attend>) -> Option<Found> {
     loop {
         for own in 0..if symmetric { 1 } else { n } {
             left = left.checked_sub(n * d)?;
-            let cell = |place: usize| &tokens[place][tuple[place]];
-            let (sides, codes): (Vec<_>, Vec<_>) = (0..n).map(|place| cell(place).clone()).unzip();
+            let (sides, codes): (Vec<_>, Vec<_>) = (0..n).map(|place| tokens[place][tuple[place]].clone()).unzip();
             let weight = if symmetric { arrangements(&tuple)? } else { 1 };
             for (output, level) in output(&codes, own)?.into_iter().enumerate() {
                 let (sides, sum) = (sides.concat(), nothing.clone());
@@ -172,8 +171,7 @@ impl Check {
                 let holds = (upper.ends()?.1 <= target.ends()?.0).then_some(true);
                 let verdict = holds.or((lower.compare(&target) == Some(Greater)).then_some(false));
                 if verdict.is_some() || done {
-                    let root = Real::whole(1).over(&self.p, BITS);
-                    return Some((verdict, raised(&lower.hull(&upper), &root)));
+                    return Some((verdict, raised(&lower.hull(&upper), &Real::whole(1).over(&self.p, BITS))));
                 }
             }
             let (_, leaf) = self.leaves.pop_last().filter(|_| !done)?;
@@ -186,16 +184,13 @@ impl Check {
 
     /// The sum over the outputs of the farthest that model and function can be apart, to the power of p. All boxes have bounds.
     fn ramps(&self, anywhere: &[Vec<Real>]) -> Real {
-        let mut ranges = vec![None; self.functions.len()];
-        for (leaf, view) in self.leaves.values().filter_map(|leaf| Some((leaf, leaf.view.as_ref()?))) {
-            let range = &mut ranges[leaf.output];
-            *range = Some(range.take().map_or(view.range.clone(), |all: Real| all.hull(&view.range)));
-        }
-        let apart = |(output, range): (usize, &Option<Real>)| {
-            let far = |model: &Vec<Real>| range.as_ref().map_or(Real::UNBOUNDED, |all| all.minus(&model[output], BITS));
-            raised(&anywhere.iter().fold(Real::ZERO, |most, model| most.max(&far(model).abs())), &self.p)
+        let apart = |output: usize| {
+            let views = self.leaves.values().filter(|leaf| leaf.output == output).filter_map(|leaf| leaf.view.as_ref());
+            let range = views.map(|view| view.range.clone()).reduce(|a, b| a.hull(&b)).unwrap_or(Real::UNBOUNDED);
+            let far = |model: &Vec<Real>| range.minus(&model[output], BITS).abs();
+            raised(&anywhere.iter().map(far).fold(Real::ZERO, |most, far| most.max(&far)), &self.p)
         };
-        ranges.iter().enumerate().map(apart).fold(Real::ZERO, |sum, far| sum.plus(&far, BITS))
+        Real::sum((0..self.functions.len()).map(apart), BITS)
     }
 
     /// Adds a box.
@@ -263,8 +258,7 @@ fn parts(table: &Hinges, d: usize, p: Dyadic) -> Vec<Part> {
         let slope = table.lines.get(piece).map_or(Scaled::ZERO, |line| line[c].0.clone());
         slope.negated().max(slope)
     };
-    let flat =
-        |piece: usize, c: usize| size(piece, c).scaled(10) <= size(piece.wrapping_sub(1), c).max(size(piece + 1, c));
+    let flat = |i: usize, c: usize| size(i, c).scaled(10) <= size(i.wrapping_sub(1), c).max(size(i + 1, c));
     let minus = Scaled::from(p).negated();
     let mut parts: Vec<Part> = Vec::new();
     for piece in first..=last {
@@ -275,8 +269,7 @@ fn parts(table: &Hinges, d: usize, p: Dyadic) -> Vec<Part> {
         if start < end && (0..d).all(|c| flat(piece, c)) {
             let edge = parts.last_mut().map_or(zero.clone(), |before| {
                 // A short number on the ramp.
-                let edge = before.plateau.1.plus(&start).scaled(-1).rounded(36, Way::Down);
-                before.tile.1 = edge.max(before.plateau.1.clone()).min(start.clone());
+                before.tile.1 = start.clone().rounded(36, Way::Down).max(before.plateau.1.clone());
                 before.tile.1.clone()
             });
             let at = Real::new(from.clone(), to.clone());
@@ -288,21 +281,17 @@ fn parts(table: &Hinges, d: usize, p: Dyadic) -> Vec<Part> {
 
 /// The sides and the quantizer's output for each choice of a part per coordinate.
 fn token_cells(sides: &[Vec<Part>], quantizer: &Block) -> Option<Vec<(Vec<Side>, Vec<Real>)>> {
-    let count = sides
-        .iter()
-        .try_fold(1_usize, |all, side| all.checked_mul(side.len()))
-        .filter(|count| (1..=CELLS).contains(count))?;
-    let cell = |mut rest: usize| {
-        let (mut tile, mut at) = (Vec::new(), Vec::new());
-        for side in sides {
-            let part = &side[rest % side.len()];
-            rest /= side.len();
-            tile.push(part.tile.clone());
-            at.push(part.at.clone());
-        }
-        Some((tile, quantizer.apply(&at)?))
+    let mut cells: Vec<Vec<&Part>> = vec![vec![]];
+    for side in sides {
+        (1..=CELLS / cells.len()).contains(&side.len()).then_some(())?;
+        let longer = |cell: Vec<_>| side.iter().map(move |part| [&cell[..], &[part]].concat());
+        cells = cells.into_iter().flat_map(longer).collect();
+    }
+    let cell = |parts: Vec<&Part>| {
+        let at: Vec<Real> = parts.iter().map(|part| part.at.clone()).collect();
+        Some((parts.iter().map(|part| part.tile.clone()).collect(), quantizer.apply(&at)?))
     };
-    (0..count).map(cell).collect()
+    cells.into_iter().map(cell).collect()
 }
 
 /// n times (n - 1)! over the factorials of how often each cell occurs among the others.

@@ -74,12 +74,6 @@ impl Expression {
         let all = text.split(';').filter(|_| text.len() <= LONGEST).map(one).collect::<Option<Vec<_>>>()?;
         Some(all).filter(|all| all.len() == dim)
     }
-
-    /// Whether permuting the tokens permutes the outputs: nothing in it tells the place of a token.
-    pub fn is_equivariant(&self) -> bool {
-        let mut bodies = self.aggregates.iter().map(|(_, body)| body).chain([&self.output]);
-        !bodies.any(|body| body.iter().any(|op| matches!(op, Op::Place(_))))
-    }
 }
 
 impl Parser<'_> {
@@ -104,11 +98,10 @@ impl Parser<'_> {
 
     fn signed(&mut self) -> Option<()> {
         self.depth = Some(self.depth + 1).filter(|depth| *depth <= DEEPEST)?;
-        if self.take("-") {
+        let minus = self.take("-");
+        if minus || self.take("+") {
             self.signed()?;
-            self.made.output.push(Op::Unary("-"));
-        } else if self.take("+") {
-            self.signed()?;
+            self.made.output.extend(minus.then_some(Op::Unary("-")));
         } else {
             self.atom()?;
             if self.take("^") {
@@ -139,8 +132,7 @@ impl Parser<'_> {
         }
         let (number, rest) = self.rest.split_at(end);
         self.rest = rest;
-        let number = Rational::parse(number, &mut self.budget)?.enclosure(BITS);
-        self.made.output.push(Op::Number(number));
+        self.made.output.push(Op::Number(Rational::parse(number, &mut self.budget)?.enclosure(BITS)));
         Some(())
     }
 
@@ -166,22 +158,20 @@ impl Parser<'_> {
     /// min and max of several arguments are plain; of one, and other aggregates, they run over all tokens.
     fn call(&mut self, name: &str) -> Option<()> {
         let name = UNARY.into_iter().chain(OVER).find(|known| *known == name)?;
-        let (start, mut count) = (self.made.output.len(), 1);
-        self.take("(").then(|| self.chain(true))??;
-        while self.take(",") {
+        let (start, mut count) = (self.made.output.len(), 0);
+        while self.take(if count == 0 { "(" } else { "," }) {
             self.chain(true)?;
             count += 1;
         }
-        let end = self.take(")");
+        self.take(")").then_some(())?;
         match (name, count) {
-            _ if !end => return None,
             (_, 1) if UNARY.contains(&name) => self.made.output.push(Op::Unary(name)),
             (_, 1) => {
                 let body = self.made.output.split_off(start);
                 self.made.output.push(Op::Slot(self.made.aggregates.len()));
                 self.made.aggregates.push((name, body));
             }
-            ("min" | "max", _) => self.made.output.extend((1..count).map(|_| Op::Binary(name))),
+            ("min" | "max", 2..) => self.made.output.extend((1..count).map(|_| Op::Binary(name))),
             _ => return None,
         }
         Some(())
@@ -284,18 +274,16 @@ fn join(over: &str, values: Vec<View>, all: &Boxed) -> Option<View> {
         "sum" => ("+", 1),
         other => (other, 1),
     };
-    let mut terms = Vec::new();
-    for (i, value) in values.iter().enumerate() {
-        for other in values[..i].iter().filter(|_| over == "var") {
-            terms.push(binary("^", &binary("-", value, other, all)?, &all.constant(&Real::whole(2)), all)?);
-        }
-    }
-    let mut terms = if over == "var" { terms } else { values }.into_iter();
-    let mut sum = terms.next().unwrap_or_else(|| all.constant(&Real::ZERO));
-    for term in terms {
-        sum = binary(name, &sum, &term, all)?;
-    }
-    if share == 1 { Some(sum) } else { binary("/", &sum, &all.constant(&Real::whole(share)), all) }
+    let number = |x: i64| all.constant(&Real::whole(x));
+    let square = |x: &View, y: &View| binary("^", &binary("-", x, y, all)?, &number(2), all);
+    let pairs = (0..values.len()).flat_map(|i| (0..i).map(move |j| (i, j)));
+    let terms = match over {
+        "var" => pairs.map(|(i, j)| square(&values[i], &values[j])).collect::<Option<Vec<_>>>()?,
+        _ => values,
+    };
+    let sum = terms.into_iter().map(Some).reduce(|sum, term| binary(name, &sum?, &term?, all));
+    let sum = sum.unwrap_or_else(|| Some(number(0)))?;
+    if share == 1 { Some(sum) } else { binary("/", &sum, &number(share), all) }
 }
 
 /// phi(x) - phi(c) is x - c times a value of phi' between them.
@@ -372,7 +360,6 @@ fn binary(name: &str, left: &View, right: &View, all: &Boxed) -> Option<View> {
         ("*", _) => (v.plus(b, BITS).times(&half, BITS), u.plus(a, BITS).times(&half, BITS)),
         // x / y - a / b = ((x - a) - (a / b) (y - b)) / y.
         ("/", _) => (one.over(v, BITS), a.over(b, BITS).negated().over(v, BITS)),
-        ("^", Some(0)) => (Real::ZERO, Real::ZERO),
         ("^", Some(2)) => (u.plus(a, BITS), Real::ZERO),
         ("^", Some(k)) => (u.power(k - 1, BITS).times(&Real::whole(k), BITS), Real::ZERO),
         // x^y - a^b = (x^y - a^y) + (a^y - a^b).

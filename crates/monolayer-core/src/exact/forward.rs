@@ -88,7 +88,7 @@ pub struct Exact<'a> {
     fractions: BTreeMap<usize, Vec<Rational>>,
 }
 
-/// All numbers of a model, by name (docs/format.md), and how many there must be.
+/// All numbers of a model, by name (docs/format.md), and how many there are; nothing where there must be more or less.
 pub(super) fn all(model: &Model) -> Option<Vec<(String, &Numbers, usize)>> {
     let (d, mut all) = (model.d, Vec::new());
     let rows = |numbers: &Numbers| Some(numbers.len()).filter(|count| d > 0 && count.is_multiple_of(d));
@@ -120,20 +120,17 @@ pub(super) fn all(model: &Model) -> Option<Vec<(String, &Numbers, usize)>> {
         all.push(("head.weight".to_owned(), &head.weight, size));
         all.push(("head.bias".to_owned(), &head.bias, size / d));
     }
-    Some(all)
+    all.iter().all(|(_, numbers, size)| numbers.len() == *size).then_some(all)
 }
 
 impl<'a> Exact<'a> {
     /// Takes a model; nothing where its shapes do not fit together, or its fractions take too long to read.
     pub fn new(model: &'a Model) -> Option<Self> {
         let (mut budget, mut exact) = (READING, Self { model, fractions: BTreeMap::new() });
-        for (_, numbers, len) in all(model)? {
+        for (_, numbers, _) in all(model)? {
             if let Numbers::Exact(_, texts) = numbers {
                 let read = texts.iter().map(|text| Rational::parse(text, &mut budget)).collect::<Option<_>>()?;
                 exact.fractions.insert(from_ref(numbers).addr(), read);
-            }
-            if numbers.len() != len {
-                return None;
             }
         }
         Some(exact)
@@ -261,10 +258,7 @@ impl<'a> Exact<'a> {
             for (&i, out) in asked.iter().zip(&mut after) {
                 let query = project(&layer.w_q, &tokens[i]);
                 let visible: Vec<usize> = Seen::new(&layer.mask, i, n, start).iter().collect();
-                let score = |j: &usize| {
-                    let products = keys[*j].iter().zip(&query).map(|(k, q)| k.times(q, bits));
-                    products.fold(Real::ZERO, |sum, product| sum.plus(&product, bits))
-                };
+                let score = |j: &usize| Real::sum(keys[*j].iter().zip(&query).map(|(k, q)| k.times(q, bits)), bits);
                 let weights = weights(layer.hard, &visible.iter().map(score).collect::<Vector>(), bits);
                 let value = |s: usize| visible.iter().map(|&j| &values[j][s]).collect::<Vec<_>>();
                 let found: Vector = (0..size).map(|s| mean(&weights, &value(s), bits)).collect();
@@ -307,21 +301,17 @@ impl<'a> Exact<'a> {
 
 /// What is known of a token, from what is known of its rows.
 fn decision(rows: impl Iterator<Item = Option<bool>>) -> Decision {
-    let mut decision = Decision::Right;
-    for (row, right) in rows.enumerate() {
-        match right {
-            Some(true) => (),
-            Some(false) => return Decision::Wrong(row),
-            None => decision = Decision::Unknown,
-        }
+    let rows: Vec<Option<bool>> = rows.collect();
+    match rows.iter().position(|row| *row == Some(false)) {
+        Some(row) => Decision::Wrong(row),
+        None if rows.contains(&None) => Decision::Unknown,
+        None => Decision::Right,
     }
-    decision
 }
 
 /// The Euclidean norm of a vector against 2^log2, where that is certain: for contextual mappings. Few bits of the power tell mostly.
 pub fn compare_norm(vector: &[Real], log2: &Rational, bits: usize) -> Option<Ordering> {
-    let squares = vector.iter().map(|x| x.power(2, bits));
-    let square = squares.fold(Real::ZERO, |sum, square| sum.plus(&square, bits));
+    let square = Real::sum(vector.iter().map(|x| x.power(2, bits)), bits);
     let power = |bits: usize| log2.enclosure(bits + 64).times(&Real::whole(2), bits + 64).exp2(bits);
     [FIRST.min(bits), bits].into_iter().find_map(|bits| square.compare(&power(bits)))
 }

@@ -73,11 +73,7 @@ impl Real {
     fn increasing(&self, f: impl Fn(&Scaled) -> Self) -> Self {
         let Some((lo, hi)) = self.ends() else { return Self::UNBOUNDED };
         let below = f(lo);
-        let above = if lo == hi { below.clone() } else { f(hi) };
-        match (below.ends(), above.ends()) {
-            (Some((lo, _)), Some((_, hi))) => Self::new(lo.clone(), hi.clone()),
-            _ => Self::UNBOUNDED,
-        }
+        if lo == hi { below } else { below.hull(&f(hi)) }
     }
 
     /// e^x. Lemma: for x <= -2^32, 0 < e^x < 2^x <= 2^-(2^32).
@@ -139,12 +135,11 @@ impl Real {
     pub fn pow(&self, y: &Self, bits: usize) -> Self {
         let (Some((lo, hi)), Some((least, _))) = (self.ends(), y.ends()) else { return Self::UNBOUNDED };
         let of = |x: &Self| y.times(&x.log(bits), bits).exp(bits);
+        let most = || if hi.sign() == Equal { Self::ZERO } else { of(&Self::point(hi.clone())).hull(&Self::ZERO) };
         match (lo.sign(), least.sign()) {
             (Greater, _) => of(self),
-            (Equal, Greater) if hi.sign() == Equal => Self::ZERO,
-            (Equal, Greater) => of(&Self::point(hi.clone())).hull(&Self::ZERO),
-            (Equal, Equal) if hi.sign() == Equal => Self::ZERO.hull(&Self::whole(1)),
-            (Equal, Equal) => of(&Self::point(hi.clone())).hull(&Self::ZERO).hull(&Self::whole(1)),
+            (Equal, Greater) => most(),
+            (Equal, Equal) => most().hull(&Self::whole(1)),
             _ => Self::UNBOUNDED,
         }
     }
