@@ -40,7 +40,7 @@ fn rank(rows: &[Vec<Dyadic>], claimed: usize, work: &mut usize) -> Option<usize>
             for (x, k) in row.iter_mut().zip(known) {
                 let limbs = |x: &Big| x.bits() / 64 + 1;
                 *work = work.checked_sub((limbs(x) + limbs(k)) * (limbs(a) + limbs(&b)))?;
-                *x = x.times(a).minus(&k.times(&b)).quotient(&before)?;
+                (*x, _) = x.times(a).minus(&k.times(&b)).divide(&before)?;
             }
             before = a.clone();
         }
