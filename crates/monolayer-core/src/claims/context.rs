@@ -11,7 +11,7 @@ use crate::read::data::Data;
 use crate::rules::attention::Seen;
 
 /// 2^61 - 1.
-const PRIME: u64 = (1 << 61) - 1;
+pub(crate) const PRIME: u64 = (1 << 61) - 1;
 
 /// A fingerprint modulo two draws of 2^61 - 1.
 type Print = [u64; 2];
@@ -82,15 +82,15 @@ fn print(context: &[u8; 32], key: &[u8; 32]) -> Print {
     [lane(0), lane(8)]
 }
 
-fn add(a: u64, b: u64) -> u64 {
+pub(crate) fn add(a: u64, b: u64) -> u64 {
     (a + b) % PRIME
 }
 
-fn multiply(a: u64, b: u64) -> u64 {
+pub(crate) fn multiply(a: u64, b: u64) -> u64 {
     (u128::from(a) * u128::from(b) % u128::from(PRIME)) as u64
 }
 
-fn power(base: u64, mut exponent: u64) -> u64 {
+pub(crate) fn power(base: u64, mut exponent: u64) -> u64 {
     let (mut base, mut result) = (base, 1);
     while exponent > 0 {
         if exponent & 1 == 1 {

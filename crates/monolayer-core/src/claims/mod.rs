@@ -3,13 +3,13 @@
 pub mod context;
 pub mod inputs;
 pub mod mapping;
+pub mod rank;
 
 use context::{contexts, favored};
 use inputs::{find, room, wanted};
 
 use crate::exact::distance;
 use crate::exact::forward::{Decision, Exact, Wanted as Asked};
-use crate::exact::rank;
 use crate::exact::real::{Rational, Real};
 use crate::model::{Dtype, Mask, Model};
 use crate::number::Format;
@@ -260,20 +260,33 @@ impl Request<'_> {
     ) -> Result<(), String> {
         let exact = Exact::new(self.model).ok_or("the numbers of weights.json take too long to read")?;
         let rows = mapping::rows(self.model, data)?;
+        for (judged, wanted) in tokens.iter_mut().zip(wanted) {
+            match wanted {
+                Wanted::Free => judged.verdict = Verdict::Free,
+                Wanted::Label(None) => judged.verdict = Verdict::Wrong,
+                _ => (),
+            }
+        }
         let open: Vec<usize> =
             (0..tokens.len()).filter(|&t| tokens[t].verdict == Verdict::Unknown).take(ESCALATED).collect();
+        // The open tokens of a sequence are decided together.
+        let sequence = |t: usize| data.offsets.partition_point(|first| *first <= t);
+        let groups: Vec<&[usize]> = open.chunk_by(|a, b| sequence(*a) == sequence(*b)).collect();
         let one = |at: usize| {
-            let (all, position) = mapping::sequence(data, &rows, open[at]);
-            let asked = match (&wanted[open[at]], tolerance) {
-                (Wanted::Label(Some(label)), _) => Asked::Label(*label),
-                (Wanted::Label(None), _) => return Decision::Wrong(0),
-                (Wanted::Near(target, _), Some(tolerance)) => Asked::Near(target, tolerance),
-                _ => return Decision::Unknown,
-            };
-            exact.decide(&all, position, asked, self.bits, None)
+            let (sequence, first) = mapping::sequence(data, &rows, groups[at][0]);
+            let asked = groups[at].iter().filter_map(|&t| {
+                let wanted = match (&wanted[t], tolerance) {
+                    (Wanted::Label(Some(label)), _) => Asked::Label(*label),
+                    (Wanted::Near(target, _), Some(tolerance)) => Asked::Near(target, tolerance),
+                    _ => return None,
+                };
+                Some((first + t - groups[at][0], wanted))
+            });
+            exact.decide(&sequence, &asked.collect::<Vec<_>>(), self.bits)
         };
-        for (at, decision) in parallel(self.threads, open.len(), one).into_iter().enumerate() {
-            let judged = &mut tokens[open[at]];
+        let decisions = parallel(self.threads, groups.len(), one).into_iter().flatten();
+        for (&t, decision) in open.iter().zip(decisions) {
+            let judged = &mut tokens[t];
             match decision {
                 Decision::Right => judged.verdict = Verdict::Right,
                 Decision::Wrong(rival) => (judged.verdict, judged.rival) = (Verdict::Wrong, rival),

@@ -18,6 +18,8 @@ const READING: u64 = 1 << 28;
 /// The first number of bits, and how many times more are tried next.
 const FIRST: usize = 128;
 const MORE: usize = 4;
+/// Pairs of tokens times the square of the bits, beyond which a sequence is not decided: some seconds.
+const WORK: usize = 1 << 36;
 
 /// A token of a sequence, before positions are added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,9 +49,6 @@ pub enum Wanted<'a> {
     /// Every coordinate of the output is at most this far from these numbers.
     Near(&'a [Dyadic], &'a Rational),
 }
-
-/// Hidden units of the last feed-forward part that can be on, where the caller has proved it of all others; or none: all can.
-pub type Units<'a> = Option<&'a [usize]>;
 
 /// A token: an interval per coordinate.
 pub type Vector = Vec<Real>;
@@ -89,7 +88,7 @@ pub struct Exact<'a> {
 }
 
 /// All numbers of a model, by name (docs/format.md), and how many there are; nothing where there must be more or less.
-pub(super) fn all(model: &Model) -> Option<Vec<(String, &Numbers, usize)>> {
+pub(crate) fn all(model: &Model) -> Option<Vec<(String, &Numbers, usize)>> {
     let (d, mut all) = (model.d, Vec::new());
     let rows = |numbers: &Numbers| Some(numbers.len()).filter(|count| d > 0 && count.is_multiple_of(d));
     for (name, numbers) in [("embedding.weight", &model.embedding), ("positions.weight", &model.positions)] {
@@ -153,57 +152,69 @@ impl<'a> Exact<'a> {
 
     /// bias + the sum over c of `x_c` times number `first + c`.
     fn dot(&self, w: &Numbers, first: usize, x: &[Real], bias: Real, bits: usize) -> Real {
+        let fractions = self.fractions.get(&from_ref(w).addr());
+        let zero = |i: usize| match (w, fractions) {
+            (Numbers::Floats(tensor), _) => tensor.get(i).is_zero(),
+            (_, fractions) => fractions.is_some_and(|all| all[i].is_zero()),
+        };
         let add = |sum: Real, (c, x): (usize, &Real)| sum.plus(&x.times(&self.get(w, first + c, bits), bits), bits);
-        x.iter().enumerate().fold(bias, add)
+        x.iter().enumerate().filter(|(c, x)| !zero(first + c) && **x != Real::ZERO).fold(bias, add)
     }
 
-    /// Decides a token of a sequence (counted without the start token), with up to so many bits.
-    pub fn decide(&self, tokens: &[Token], position: usize, wanted: Wanted, most: usize, units: Units) -> Decision {
+    /// Decides tokens of a sequence (their positions are counted without the start token), with up to so many bits.
+    pub fn decide(&self, tokens: &[Token], asked: &[(usize, Wanted)], most: usize) -> Vec<Decision> {
+        let mut found = vec![Decision::Unknown; asked.len()];
+        let pairs = (tokens.len() + 1).saturating_mul(tokens.len() + 1);
+        let most = most.min((WORK / pairs).isqrt());
         let tries = successors(Some(FIRST.min(most)), |bits| bits.checked_mul(MORE));
-        let mut found = tries.take_while(|bits| (1..=most).contains(bits)).map(|bits| {
-            let output = self.output(tokens, position, bits, units)?;
-            match wanted {
-                Wanted::Label(label) => self.label(&output, label, bits),
-                Wanted::Near(target, tolerance) => self.near(&output, target, tolerance, bits),
+        for bits in tries.take_while(|bits| (1..=most).contains(bits)) {
+            let open: Vec<usize> = (0..asked.len()).filter(|&i| found[i] == Decision::Unknown).collect();
+            let positions: Vec<usize> = open.iter().map(|&i| asked[i].0).collect();
+            let outputs = if open.is_empty() { None } else { self.outputs(tokens, &positions, bits) };
+            for (i, output) in open.iter().zip(outputs.into_iter().flatten()) {
+                let decision = match asked[*i].1 {
+                    Wanted::Label(label) => self.label(&output, label, bits),
+                    Wanted::Near(target, tolerance) => self.near(&output, target, tolerance, bits),
+                };
+                found[*i] = decision.unwrap_or(Decision::Unknown);
             }
-        });
-        found.find(|found| *found != Some(Decision::Unknown)).flatten().unwrap_or(Decision::Unknown)
+        }
+        found
     }
 
-    /// A token after the last layer, before the head; nothing where the sequence is not one of this model.
-    pub fn output(&self, tokens: &[Token], position: usize, bits: usize, units: Units) -> Option<Vector> {
-        self.run((tokens, position), (self.model.layers.len(), false), bits, units)
+    /// Tokens after the last layer, before the head; nothing where the sequence is not one of this model.
+    pub fn outputs(&self, tokens: &[Token], positions: &[usize], bits: usize) -> Option<Vec<Vector>> {
+        self.run((tokens, positions), (self.model.layers.len(), false), bits)
     }
 
     /// A token after the attention of a layer, the token itself included (eq. 2); nothing where the layer has none.
     pub fn attended(&self, layer: usize, tokens: &[Token], position: usize, bits: usize) -> Option<Vector> {
         self.model.layers.get(layer)?.attention.as_ref()?;
-        self.run((tokens, position), (layer + 1, true), bits, None)
+        self.run((tokens, &[position]), (layer + 1, true), bits)?.pop()
     }
 
-    /// Runs some layers, the last one perhaps without its feed-forward part.
-    fn run(&self, at: (&[Token], usize), until: (usize, bool), bits: usize, units: Units) -> Option<Vector> {
+    /// Tokens behind some layers, the last one perhaps without its feed-forward part.
+    fn run(&self, at: (&[Token], &[usize]), until: (usize, bool), bits: usize) -> Option<Vec<Vector>> {
         let ((count, cut), mut tokens) = (until, self.input(at.0, bits)?);
-        let at = at.1.checked_add(usize::from(self.model.start.is_some())).filter(|at| *at < tokens.len())?;
+        let at: Vec<usize> = at.1.iter().map(|at| at + usize::from(self.model.start.is_some())).collect();
+        at.iter().all(|at| *at < tokens.len()).then_some(())?;
         let layers = &self.model.layers[..count];
-        // From the last attention on, only the asked position matters.
+        // From the last attention on, only the asked positions matter.
         let last = layers.iter().rposition(|layer| layer.attention.is_some()).unwrap_or(0);
         for (i, layer) in layers.iter().enumerate() {
-            let asked: Vec<usize> = if i < last { (0..tokens.len()).collect() } else { vec![at] };
+            let asked: Vec<usize> = if i < last { (0..tokens.len()).collect() } else { at.clone() };
             let mut after: Vec<Vector> = asked.iter().map(|&i| tokens[i].clone()).collect();
             if let Some(attention) = &layer.attention {
                 after = self.attend(attention, &tokens, &asked, bits)?;
             }
-            let end = i + 1 == count;
-            if let Some(part) = layer.feed_forward.as_ref().filter(|_| !(end && cut)) {
-                let units = units.filter(|_| end);
-                after = after.iter().map(|h| self.feed_forward(part, h, units, bits)).collect::<Option<_>>()?;
+            if let Some(part) = layer.feed_forward.as_ref().filter(|_| !(i + 1 == count && cut)) {
+                after = after.iter().map(|h| self.feed_forward(part, h, bits)).collect();
             }
             for (i, token) in asked.into_iter().zip(after) {
                 tokens[i] = token;
             }
         }
-        Some(tokens.swap_remove(at))
+        Some(at.iter().map(|&at| tokens[at].clone()).collect())
     }
 
     /// All tokens, the start token first, after positions and the block before the first layer.
@@ -224,23 +235,21 @@ impl<'a> Exact<'a> {
                 x = x.iter().zip(&p).map(|(x, p)| x.plus(p, bits)).collect();
             }
             let part = self.model.pre_feed_forward.as_ref().filter(|_| x.len() == d);
-            all.push(if let Some(part) = part { self.feed_forward(part, &x, None, bits)? } else { x });
+            all.push(part.map_or(x.clone(), |part| self.feed_forward(part, &x, bits)));
         }
         all.iter().all(|x| x.len() == d).then_some(all)
     }
 
     /// H + W2 relu(W1 H + b1) + b2 (eq. 3).
-    fn feed_forward(&self, part: &FeedForward, h: &[Real], units: Units, bits: usize) -> Option<Vector> {
+    fn feed_forward(&self, part: &FeedForward, h: &[Real], bits: usize) -> Vector {
         let (d, q) = (self.model.d, part.hidden);
-        let mut out: Vector = h.iter().enumerate().map(|(c, h)| h.plus(&self.get(&part.b2, c, bits), bits)).collect();
-        let units = units.map_or_else(|| (0..q).collect(), <[usize]>::to_vec);
-        for j in Some(units).filter(|units| units.iter().all(|j| *j < q))? {
-            let unit = self.dot(&part.w1, j * d, h, self.get(&part.b1, j, bits), bits).relu();
-            for (c, out) in out.iter_mut().enumerate().filter(|_| unit != Real::ZERO) {
-                *out = out.plus(&unit.times(&self.get(&part.w2, c * q + j, bits), bits), bits);
-            }
-        }
-        Some(out)
+        let unit = |j: usize| self.dot(&part.w1, j * d, h, self.get(&part.b1, j, bits), bits).relu();
+        let units: Vector = (0..q).map(unit).collect();
+        let add = |(c, h): (usize, &Real)| {
+            let bias = h.plus(&self.get(&part.b2, c, bits), bits);
+            self.dot(&part.w2, c * q, &units, bias, bits)
+        };
+        h.iter().enumerate().map(add).collect()
     }
 
     /// X + the sum over heads of W_O times what the head makes of the visible tokens (eqs. 2 and 5), for the tokens that are
