@@ -228,7 +228,8 @@ fn complement(x: &mut [u64], turn: bool) {
 
 /// x^k, from one and a product.
 pub(super) fn power<T: Clone>(one: &T, x: &T, k: u64, times: impl Fn(&T, &T) -> T) -> T {
-    (0..64 - k.leading_zeros()).rev().fold(one.clone(), |power, i| {
+    let (start, squares) = if k == 0 { (one, 0) } else { (x, k.ilog2()) };
+    (0..squares).rev().fold(start.clone(), |power, i| {
         let square = times(&power, &power);
         if k >> i & 1 == 1 { times(&square, x) } else { square }
     })
