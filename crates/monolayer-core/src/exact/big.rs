@@ -143,9 +143,10 @@ impl Big {
         };
         let ([a, b], [c, d]) = (cut(x), cut(y));
         let (low, high) = (a.times(&c), b.times(&d));
-        let middle = match high.is_zero() {
-            true => b.times(&c).plus(&a.times(&d)),
-            false => a.plus(&b).times(&c.plus(&d)).minus(&low).minus(&high),
+        let middle = if high.is_zero() {
+            b.times(&c).plus(&a.times(&d))
+        } else {
+            a.plus(&b).times(&c.plus(&d)).minus(&low).minus(&high)
         };
         let product = high.shl(64 * half).plus(&middle).shl(64 * half).plus(&low);
         if a_negative == b_negative { product } else { product.negated() }
