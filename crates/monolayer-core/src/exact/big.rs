@@ -143,9 +143,10 @@ impl Big {
         };
         let ([a, b], [c, d]) = (cut(x), cut(y));
         let (low, high) = (a.times(&c), b.times(&d));
-        let middle = match high.is_zero() {
-            true => b.times(&c).plus(&a.times(&d)),
-            false => a.plus(&b).times(&c.plus(&d)).minus(&low).minus(&high),
+        let middle = if high.is_zero() {
+            b.times(&c).plus(&a.times(&d))
+        } else {
+            a.plus(&b).times(&c.plus(&d)).minus(&low).minus(&high)
         };
         let product = high.shl(64 * half).plus(&middle).shl(64 * half).plus(&low);
         if a_negative == b_negative { product } else { product.negated() }
@@ -228,7 +229,8 @@ fn complement(x: &mut [u64], turn: bool) {
 
 /// x^k, from one and a product.
 pub(super) fn power<T: Clone>(one: &T, x: &T, k: u64, times: impl Fn(&T, &T) -> T) -> T {
-    (0..64 - k.leading_zeros()).rev().fold(one.clone(), |power, i| {
+    let (start, squares) = if k == 0 { (one, 0) } else { (x, k.ilog2()) };
+    (0..squares).rev().fold(start.clone(), |power, i| {
         let square = times(&power, &power);
         if k >> i & 1 == 1 { times(&square, x) } else { square }
     })

@@ -323,9 +323,7 @@ impl Real {
     pub fn compare(&self, other: &Self) -> Option<Ordering> {
         let (a, b) = (self.ends()?, other.ends()?);
         match (a.1.cmp(b.0), a.0.cmp(b.1)) {
-            (Less, _) => Some(Less),
-            (_, Greater) => Some(Greater),
-            (Equal, Equal) => Some(Equal),
+            (order @ Less, _) | (_, order @ Greater) | (order @ Equal, Equal) => Some(order),
             _ => None,
         }
     }
