@@ -20,7 +20,6 @@ pub use data::Dataset;
 pub use error::{Error, Place, Result};
 pub use model::{AnyModel, Model};
 
-/// The tutorial's program is one of the tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/tutorial/memorize.md")]
-mod tutorial {}
+#[cfg(any(doc, doctest))]
+#[doc = include_str!("../tutorial/memorize.md")]
+pub mod tutorial {}
