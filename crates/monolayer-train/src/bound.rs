@@ -1,4 +1,4 @@
-//! The arithmetic that training cannot do without: the products of its linear maps, forward and back. What
+//! The matrix products of a training step alone, forward and backward: a lower bound on its time, which
 //! `monolayer bench train` measures beside a run.
 
 // Only what is inlined into `vectorized` is compiled for wider vector units.

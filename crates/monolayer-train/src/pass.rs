@@ -1,4 +1,4 @@
-//! A chunk of sequences through all layers, forward and back.
+//! The forward and the backward pass of a chunk of sequences through all layers.
 
 // Only what is inlined into `vectorized` is compiled for wider vector units.
 #![allow(clippy::inline_always)]

@@ -1,4 +1,4 @@
-//! From a name on the command line to a dataset.
+//! Opening a dataset: the format is chosen by the name of the file, then its reader runs.
 
 mod arrays;
 mod conll;
