@@ -70,7 +70,7 @@ pub struct Args {
 enum MethodArg {
     /// Hidden units that are active for their own words only
     Gated,
-    /// A step function of the context id, constant around every id
+    /// A step function of the context id; the skip connection is canceled
     Plateau,
     /// A piecewise-linear function of the context id, as in Corollary 1
     Interpolate,

@@ -1,4 +1,4 @@
-//! Opening a dataset: the format is chosen by the name of the file, then its reader runs.
+//! From a name on the command line to a dataset.
 
 mod arrays;
 mod conll;
