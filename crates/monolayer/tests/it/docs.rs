@@ -67,7 +67,7 @@ fn sources_reach_no_files_outside_of_their_crate() {
         let source = entry.unwrap().path().join("src");
         let mut files = BTreeSet::new();
         below(&source, "", &mut files);
-        for file in files.iter().filter(|file| file.ends_with(".rs")) {
+        for file in files.iter().filter(|file| Path::new(file).extension().is_some_and(|e| e == "rs")) {
             let depth = file.matches('/').count() + 1;
             let text = std::fs::read_to_string(source.join(file)).unwrap();
             for macro_name in ["include_str!(\"", "include_bytes!(\""] {
