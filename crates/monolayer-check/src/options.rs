@@ -1,4 +1,4 @@
-//! How to check.
+//! The options of a check.
 
 use std::path::PathBuf;
 

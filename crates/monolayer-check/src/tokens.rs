@@ -1,4 +1,4 @@
-//! What the core found of single tokens, in floats for people.
+//! The core's findings about single tokens, as floats, for people to read.
 
 use std::collections::HashSet;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The checker's one verb: read the files, ask the core, tell what it found.
+//! The checker's main function: read the files, call the core, report what it found.
 
 use std::path::Path;
 use std::sync::Mutex;
