@@ -72,9 +72,9 @@ def read_header(path, raw):
     return found if end == len(data) else refuse(f"{path}: bytes after the last tensor")
 
 
-def read_config(path):
-    """config.json, checked; what may be left out is null. What is not run here is refused by name."""
-    config = read_json(path)
+def read_config(path, config=None):
+    """config.json, or what was read from it, checked; what may be left out is null. What is not run here is refused by name."""
+    config = read_json(path) if config is None else config
     fail = lambda what: refuse(f"{path}: {what}")
     version = config.get("format") if isinstance(config, dict) else None
     if version not in ("monolayer/1", "monolayer/2") or config.get("dtype") not in ("f32", "f64"):
@@ -140,12 +140,12 @@ def read_vocabulary(path, rows):
     return vocabulary
 
 
-def read_files(directory):
+def read_files(directory, config=None):
     """A model directory, checked: its config, its vocabulary or None, its tensors as {name: (dtype, shape, bytes)}.
 
     Matrices stored by their nonzero entries (monolayer/2) are made dense: every tensor has the shape of shapes_of.
     """
-    config = read_config(Path(directory, "config.json"))
+    config = read_config(Path(directory, "config.json"), config)
     path, words = Path(directory, "model.safetensors"), Path(directory, "vocabulary.json")
     tensors = read_header(path, path.read_bytes())
     embedding = tensors.get("embedding.weight")
