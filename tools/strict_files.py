@@ -167,6 +167,29 @@ def read_files(directory, config=None):
     return config, vocabulary, tensors
 
 
+def read_certificate(path):
+    """certificate.json, checked as far as its shape goes: what it claims is not looked at here."""
+    certificate = read_json(path)
+    fail = lambda what: refuse(f"{path}: {what}")
+    if not isinstance(certificate, dict) or certificate.get("format") != "monolayer-certificate/1":
+        fail("not a certificate of version 1")
+    if not isinstance(certificate.get("claims"), list):
+        fail("claims must be a list")
+    is_count = lambda x: is_size(x, 0) and x < 2**63
+    is_ulps = lambda x: type(x) in (int, float) and 0 <= x <= 1024 and x == int(x)
+    fields = {("model", name): lambda x: isinstance(x, str) for name in ("config", "tensors", "vocabulary", "mask")}
+    fields.update({("data", name): is_count for name in ("tokens", "sequences", "impossible", "free")})
+    fields.update({("data", "hash"): lambda x: isinstance(x, str), ("assumptions", "exp_ulp"): is_ulps})
+    for (part, name), fits in fields.items():
+        inside = certificate.get(part)
+        if inside is not None and not isinstance(inside, dict):
+            fail(f"{part} must be an object")
+        value = None if inside is None else inside.get(name)
+        if value is not None and not fits(value):
+            fail(f"{name} of {part} is not what it must be")
+    return certificate
+
+
 CODES = {"F32": "f", "F64": "d", "I32": "i"}
 
 

@@ -17,7 +17,10 @@ use serde_json::Value;
 
 fn python() -> Option<String> {
     let python = std::env::var("MONOLAYER_PYTHON").unwrap_or_else(|_| "python3".into());
-    let works = Command::new(&python).args(["-c", "import sys; assert sys.version_info >= (3, 11)"]).output().is_ok_and(|out| out.status.success());
+    let works = Command::new(&python)
+        .args(["-c", "import sys; assert sys.version_info >= (3, 11)"])
+        .output()
+        .is_ok_and(|out| out.status.success());
     if !works {
         eprintln!("SKIPPED: no Python 3.11 (set MONOLAYER_PYTHON)");
     }

@@ -52,7 +52,8 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = Options::default().bits, help_heading = "How far it goes")]
     bits: usize,
     /// Raise or lower a limit on what is read: bytes (of the numbers, and of the data), json (bytes of other files),
-    /// dense (bytes of sparse tensors once dense), labels, claims, tokens, length (of a sequence)
+    /// dense (bytes of sparse tensors once dense), labels, claims, tokens, length (of a sequence), pairs
+    /// (of tokens of a sequence, for each head)
     #[arg(long, value_name = "NAME=N", help_heading = "How far it goes")]
     limit: Vec<String>,
     /// Write the enclosures that were found of every token, for others to check
