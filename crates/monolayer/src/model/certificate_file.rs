@@ -21,7 +21,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<Value> {
     Ok(certificate)
 }
 
-fn checked(certificate: &Value) -> Result<(), String> {
+fn checked(certificate: &Value) -> std::result::Result<(), String> {
     if certificate["format"] != FORMAT {
         return Err(format!("\"format\" is not {FORMAT:?}"));
     }
@@ -45,7 +45,7 @@ fn part(
     fields: &[&str],
     kind: &str,
     is: &dyn Fn(&Value) -> bool,
-) -> Result<(), String> {
+) -> std::result::Result<(), String> {
     let part = &certificate[name];
     if !part.is_null() && !part.is_object() {
         return Err(format!("{name:?} is not an object"));
