@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::common::{self, DATA, Files};
+use crate::soundness::random::Random;
 use serde_json::{Value, json};
 
 /// Seconds of CPU time and KiB of memory that the program may take: seconds do not depend on what else runs here.
@@ -141,4 +142,36 @@ fn data_that_never_ends() {
     let mut command = Command::new("sh");
     command.args(["-c", &limited, program]).arg(dir.path()).args(["-", "--limit", "bytes=1000000"]);
     says(&command.output().unwrap(), 2, "--limit bytes=N raises it");
+}
+
+/// A directory with a square matrix of 2 MB, and a claim about its rank.
+fn ranked(matrix: &dyn Fn(usize, usize) -> f64, rank: usize) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = Files::honest();
+    let layer = json!({"attention": {"kind": "softmax", "heads": 1, "head_size": WIDE, "mask": "none"}, "hidden": 0});
+    (files.config["d"], files.config["labels"], files.config["layers"]) = (json!(WIDE), Value::Null, json!([layer]));
+    let entries: Vec<f64> = (0..WIDE * WIDE).map(|at| matrix(at / WIDE, at % WIDE)).collect();
+    let tensor = |name: &str| (format!("layers.0.attention.{name}"), vec![1, WIDE, WIDE], entries.clone());
+    files.tensors = ["w_q", "w_k", "w_v", "w_o"].map(tensor).to_vec();
+    files.vocabulary = None;
+    files.write(dir.path());
+    common::certify(dir.path(), DATA, &json!([{"kind": "rank", "tensor": "layers.0.attention.w_k", "rank": rank}]));
+    dir
+}
+
+const WIDE: usize = 700;
+
+#[test]
+fn the_rank_of_two_megabytes() {
+    let mut random = Random(5);
+    let entries: Vec<f64> = (0..WIDE * WIDE).map(|_| f64::from(random.signed() as f32)).collect();
+    let full = |i: usize, j: usize| entries[i * WIDE + j];
+    // The last row is twice the first one; no prime shows a rank that is not full.
+    let less = |i: usize, j: usize| if i + 1 == WIDE { 2.0 * full(0, j) } else { full(i, j) };
+    let check = |matrix: &dyn Fn(usize, usize) -> f64, rank: usize| run(ranked(matrix, rank).path(), None, &[]);
+    says(&check(&full, WIDE), 0, "verified");
+    says(&check(&full, WIDE - 1), 1, "refuted");
+    // That may take too long to say, but saying so must not.
+    let found = check(&less, WIDE - 1);
+    assert!(matches!(found.status.code(), Some(0 | 1)), "{found:?}");
 }
