@@ -106,13 +106,12 @@ def sees(mask, i, j):
     return i - before <= j <= i + after
 
 
-def classes(config, sequences):
-    """A class per token: tokens of one class have equal outputs for all weights.
+def classes(config, first, sequences):
+    """A class per token: tokens of one class have equal outputs for all weights. Tokens are rows of the embedding.
 
-    Attention sees a token and the normalized multiset of visible ones, layer by layer.
+    Attention sees a token and the normalized multiset of visible ones, layer by layer; the start token is the first.
     """
-    first = [] if config["start"] is None else [config["start"]]
-    states = [[(word, place if config["max_length"] else 0) for place, word in enumerate(first + words)] for words in sequences]
+    states = [[(row, place if config["max_length"] else 0) for place, row in enumerate(first + rows)] for rows in sequences]
     for layer in config["layers"]:
         if not layer.get("attention"):
             continue
@@ -128,9 +127,9 @@ def classes(config, sequences):
     return [token for state in states for token in state[len(first) :]]
 
 
-def impossible_tokens(config, sequences):
+def impossible_tokens(config, start, sequences):
     """Whether each token's label is not the majority label of its class (ties: the label that comes first)."""
-    found = classes(config, [[word for word, _ in sequence] for sequence in sequences])
+    found = classes(config, start, [[row for row, _ in sequence] for sequence in sequences])
     labels = [label for sequence in sequences for _, label in sequence]
     counts = {}
     for name, label in zip(found, labels, strict=True):
@@ -222,17 +221,20 @@ def decide(weight, bias, output, wanted):
     return verdict
 
 
+def row_of(data, vocabulary, word):
+    row = vocabulary.get(word, vocabulary.get("<unk>"))
+    return refuse(f"{data}: the model does not know the word {word!r}") if row is None else row
+
+
 def check(directory, data):
     config, vocabulary, tensors = read_model(directory)
-    sequences = read_data(data)
-    impossible = impossible_tokens(config, sequences)
+    # Words that the model does not know are one word to it.
+    sequences = [[(row_of(data, vocabulary, word), label) for word, label in sequence] for sequence in read_data(data)]
     start = [] if config["start"] is None else [vocabulary[config["start"]]]
+    impossible = impossible_tokens(config, start, sequences)
     letters = []
     for sequence in sequences:
-        unknown = [word for word, _ in sequence if word not in vocabulary and "<unk>" not in vocabulary]
-        if unknown:
-            refuse(f"{data}: the model does not know the word {unknown[0]!r}")
-        ids = [vocabulary[word] if word in vocabulary else vocabulary["<unk>"] for word, _ in sequence]
+        ids = [row for row, _ in sequence]
         try:
             found = outputs(config, tensors, [tensors["embedding.weight"][i] for i in start + ids])[len(start) :]
         except UndecidedError:
