@@ -13,6 +13,7 @@ use monolayer_core::read::directory::{self, Hashes};
 use monolayer_core::read::{self, at};
 use monolayer_core::rules::judge::Verdict as Judgement;
 
+use crate::convert::within;
 use crate::error::{Error, Result};
 use crate::fill::Fill;
 use crate::options::{Options, Precision};
@@ -43,7 +44,16 @@ fn check(dir: &Path, data: Option<&str>, options: &Options) -> Result<Report> {
         return Err(Error::new(dir.display().to_string(), "no dataset and no certificate: nothing to verify", help));
     }
     let (certificate, source) = (certificate.as_ref(), source.as_ref());
+    source.map_or(Ok(()), |source| at(&source.name, pairs(&model, source, options)))?;
     Case { dir, options, model: &model, hashes: &hashes, certificate, source }.report()
+}
+
+/// Refuses data with more pairs of tokens than anybody wants to wait for: every head of every layer scores each of them.
+fn pairs(model: &Model, source: &Source, options: &Options) -> read::Result<()> {
+    let heads: usize = model.layers.iter().filter_map(|layer| layer.attention.as_ref()).map(|a| a.heads).sum();
+    let squares = source.data.offsets.windows(2).map(|ends| ((ends[1] - ends[0]) as u128).pow(2));
+    let found = squares.sum::<u128>() * heads as u128;
+    within(found, "pairs of tokens to score", "pairs", options.limits.pairs)
 }
 
 /// What was read.

@@ -6,8 +6,11 @@ mod differential;
 mod differential_models;
 mod distance;
 mod expressions;
+mod fail_closed;
 mod fuzz;
 mod perturbed;
+#[cfg(unix)]
+mod resources;
 mod second_opinion;
 #[allow(dead_code)]
 #[path = "../../examples/soundness/main.rs"]

@@ -53,7 +53,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = Options::default().bits, help_heading = "Limits and output")]
     bits: usize,
     /// Change a limit on input sizes: bytes (of the weights, and of the data), json (bytes of other files), dense (bytes of
-    /// sparse tensors once dense), labels, claims, tokens, length (of a sequence)
+    /// sparse tensors once dense), labels, claims, tokens, length (of a sequence), pairs (of tokens of a sequence, for each head)
     #[arg(long, value_name = "NAME=N", help_heading = "Limits and output")]
     limit: Vec<String>,
     /// Write the bounds computed for every token to this file, for other programs to check
