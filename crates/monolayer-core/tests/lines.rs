@@ -50,5 +50,5 @@ fn claims_numbers_and_models() {
 
 #[test]
 fn exact_numbers_expressions_and_distances() {
-    part(&["exact"], 1550);
+    part(&["exact"], 1520);
 }

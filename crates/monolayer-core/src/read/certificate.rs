@@ -71,17 +71,14 @@ pub fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Certificate<'a>> {
         (0..=1024).find(equals)
     };
     let hints = json.get("hints");
+    let [config, tensors, vocabulary, mask] =
+        ["config", "tensors", "vocabulary", "mask"].map(|name| text("model", name));
     let read = |json: &Json| {
         let kind = json.get("kind").text().unwrap_or("(none)");
         claim(kind, json, hints).unwrap_or_else(|| Claim::Other(kind.to_owned()))
     };
     Ok(Certificate {
-        model: [
-            text("model", "config")?,
-            text("model", "tensors")?,
-            text("model", "vocabulary")?,
-            text("model", "mask")?,
-        ],
+        model: [config?, tensors?, vocabulary?, mask?],
         data: text("data", "hash")?,
         counts: [count("tokens")?, count("sequences")?, count("impossible")?, count("free")?],
         claims: claims.iter().map(read).collect(),
