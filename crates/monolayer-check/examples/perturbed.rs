@@ -15,9 +15,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use monolayer::arithmetic::matrix::Matrix;
-use monolayer::memorize::{Memorizer, Precision};
 use monolayer::model::{AnyModel, Predictions};
 use monolayer::{Dataset, Model};
+use monolayer::{Memorizer, Precision};
 use monolayer_check::{Options, Verdict, verify};
 use random::Random;
 use serde_json::Value;
@@ -34,9 +34,9 @@ fn main() {
     let file = PathBuf::from(corpus).join("eng.train");
     let dir = tempfile::tempdir().expect("a temporary directory");
     let data = Dataset::open(file.to_str().expect("a path in UTF-8")).expect("the corpus");
-    let memorizer = Memorizer { precision: Precision::F32, ..Memorizer::default() };
-    let compiled = memorizer.compile(&data, &|_, _| ()).expect("it compiles");
-    compiled.save(dir.path().join("model"), &data).expect("it can be written");
+    let memorizer = Memorizer::new().precision(Precision::F32);
+    let compiled = memorizer.compile(&data).expect("it compiles");
+    compiled.save(dir.path().join("model")).expect("it can be written");
     let mut bench = Bench { weights: Weights::read(dir.path()), dir: dir.path(), file: &file, data, random: Random(5) };
     let changed = bench.changes(value("--changes"));
     let ties = bench.ties(value("--ties"));

@@ -167,7 +167,7 @@ impl From<MaskArg> for Mask {
 
 /// A token of a dataset, for `--json`: where it stands, what it is, and its label.
 fn place_json(data: &Dataset, t: usize) -> serde_json::Value {
-    let place = data.place(t);
+    let place = data.location(t);
     serde_json::json!({
         "line": place.line,
         "sequence": place.sequence,

@@ -29,7 +29,7 @@ fn main() -> ExitCode {
             // The library's errors say everything themselves; others say it along their chain of causes.
             let known = error.downcast_ref::<monolayer::Error>();
             let message = with_flags(&known.map_or_else(|| format!("{error:#}"), ToString::to_string));
-            fail(cli.shared.json, &message, known.and_then(monolayer::Error::place).as_deref())
+            fail(cli.shared.json, &message, known.and_then(monolayer::Error::location).as_deref())
         }
     }
 }

@@ -73,7 +73,7 @@ pub trait Experiment {
 
     /// What it lets turn datasets into models.
     fn learners(&self) -> Vec<Box<dyn Learner>> {
-        vec![Box::new(learner::Compiled)]
+        vec![Box::new(learner::CompiledLearner)]
     }
 
     /// The grid points, in order.
@@ -112,13 +112,13 @@ pub fn named(name: &str) -> Result<Box<dyn Experiment>> {
     let names: Vec<&str> = all().iter().map(|experiment| experiment.name()).collect();
     let found = all().into_iter().find(|experiment| experiment.name() == name);
     found.ok_or_else(|| {
-        Error::request(format!("no experiment is named {name:?}"), format!("the experiments are {}", names.join(", ")))
+        Error::setting(format!("no experiment is named {name:?}"), format!("the experiments are {}", names.join(", ")))
     })
 }
 
 /// What a run ends with that was told to stop.
 pub fn interrupted() -> Error {
-    Error::request("interrupted", "the same command goes on from here")
+    Error::Interrupted { help: "the same command goes on from here".to_owned() }
 }
 
 impl Settings {
@@ -131,10 +131,10 @@ impl Settings {
             let known: Vec<String> = parameters.keys().cloned().collect();
             let Some(slot) = parameters.get_mut(&name) else {
                 let help = format!("the parameters of {} are {}", experiment.name(), known.join(", "));
-                return Err(Error::request(format!("no parameter {name:?}"), help));
+                return Err(Error::setting(format!("no parameter {name:?}"), help));
             };
             if std::mem::discriminant(slot) != std::mem::discriminant(&value) {
-                return Err(Error::request(
+                return Err(Error::setting(
                     format!("the parameter {name:?} is {value}"),
                     format!("write it like {slot}"),
                 ));
@@ -161,7 +161,7 @@ impl Settings {
             .and_then(Value::as_array)
             .and_then(|list| list.iter().map(Value::as_f64).collect());
         numbers.filter(|list| !list.is_empty()).ok_or_else(|| {
-            Error::request(format!("the parameter {name:?} is not a list of numbers"), "write it like [1, 2, 4]")
+            Error::setting(format!("the parameter {name:?} is not a list of numbers"), "write it like [1, 2, 4]")
         })
     }
 
@@ -171,7 +171,7 @@ impl Settings {
         let names: Option<Vec<String>> =
             list.and_then(|list| list.iter().map(|name| name.as_str().map(str::to_owned)).collect());
         names.filter(|list| !list.is_empty()).ok_or_else(|| {
-            Error::request(format!("the parameter {name:?} is not a list of names"), "write it like [\"a\", \"b\"]")
+            Error::setting(format!("the parameter {name:?} is not a list of names"), "write it like [\"a\", \"b\"]")
         })
     }
 
@@ -179,7 +179,7 @@ impl Settings {
     pub fn count(&self, name: &str) -> Result<usize> {
         let number = self.number(name)?;
         if number.fract() != 0.0 || number < 0.0 {
-            return Err(Error::request(format!("the parameter {name:?} is {number}"), "write a whole number"));
+            return Err(Error::setting(format!("the parameter {name:?} is {number}"), "write a whole number"));
         }
         Ok(number as usize)
     }
@@ -206,6 +206,6 @@ impl Settings {
         self.parameters
             .get(name)
             .and_then(Value::as_f64)
-            .ok_or_else(|| Error::request(format!("the parameter {name:?} is not a number"), "write it like 16"))
+            .ok_or_else(|| Error::setting(format!("the parameter {name:?} is not a number"), "write it like 16"))
     }
 }

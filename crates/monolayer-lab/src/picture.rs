@@ -11,7 +11,7 @@ use crate::plot::scene::Anchor;
 use crate::report::sample::{Projected, Reading, obstacle};
 
 /// A context of the word.
-struct Context {
+struct DrawnContext {
     /// What the sentence's tokens are worth as keys and as values.
     tokens: Vec<(f64, f64)>,
     query: f64,
@@ -20,7 +20,7 @@ struct Context {
     sentence: String,
 }
 
-impl Context {
+impl DrawnContext {
     /// `g(y) = sum v_i e^(y k_i) / sum e^(y k_i)`, which is eq. 20's mixture where keys are values.
     fn g(&self, y: f64) -> f64 {
         let top = self.tokens.iter().map(|(k, _)| y * k).fold(f64::NEG_INFINITY, f64::max);
@@ -44,12 +44,13 @@ pub fn ids(model: &AnyModel, data: &Dataset, word: &str, position: usize) -> Res
     match model {
         AnyModel::F32(model) => scene(model, data, word, position),
         AnyModel::F64(model) => scene(model, data, word, position),
+        AnyModel::Exact(_) => Err(Error::mismatch("no picture of this model: it is exact", "take one in f32 or f64")),
     }
 }
 
 fn scene<R: Real>(model: &Model<R>, data: &Dataset, word: &str, position: usize) -> Result<Scene> {
     if let Some(why) = obstacle(model) {
-        return Err(Error::request(
+        return Err(Error::mismatch(
             format!("no picture of this model: {why}"),
             "take one that memorize makes from words",
         ));
@@ -108,7 +109,7 @@ fn color_of_text(ink: Ink) -> Ink {
 }
 
 /// The labels, in order of appearance.
-fn names(contexts: &[Context]) -> Vec<String> {
+fn names(contexts: &[DrawnContext]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for context in contexts {
         if context.label != "O" && !names.contains(&context.label) {
@@ -119,8 +120,8 @@ fn names(contexts: &[Context]) -> Vec<String> {
 }
 
 /// The different contexts of a word at a place, by id.
-fn contexts<R: Real>(model: &Model<R>, data: &Dataset, word: &str, place: usize) -> Result<Vec<Context>> {
-    let unknown = || Error::request("the model does not know all words of the data", "give the data it was made from");
+fn contexts<R: Real>(model: &Model<R>, data: &Dataset, word: &str, place: usize) -> Result<Vec<DrawnContext>> {
+    let unknown = || Error::mismatch("the model does not know all words of the data", "give the data it was made from");
     let reading = Reading::new(model, data).ok_or_else(unknown)?;
     let [q, k, v] = Projected::of(model).ok_or_else(unknown)?;
     let mut contexts = Vec::new();
@@ -128,7 +129,7 @@ fn contexts<R: Real>(model: &Model<R>, data: &Dataset, word: &str, place: usize)
         let t = range.start + place;
         if data.word(t) == Some(word) {
             let words = &reading.words[range.clone()];
-            contexts.push(Context {
+            contexts.push(DrawnContext {
                 tokens: (0..words.len()).map(|i| (k.at(words, i), v.at(words, i))).collect(),
                 query: q.at(words, place),
                 id: reading.ids[t],
@@ -141,7 +142,7 @@ fn contexts<R: Real>(model: &Model<R>, data: &Dataset, word: &str, place: usize)
     contexts.dedup_by(|a, b| a.id == b.id);
     if contexts.len() < 2 {
         let what = format!("{word:?} has {} contexts as word {} of a sentence", contexts.len(), place + 1);
-        return Err(Error::request(what, "take a word with several"));
+        return Err(Error::mismatch(what, "take a word with several"));
     }
     Ok(contexts)
 }

@@ -67,7 +67,7 @@ fn section(directory: &Path, data: Option<&Data>) -> Result<Section> {
         run::section(directory)
     } else if directory.is_dir() {
         let help = "give a model (config.json, model.safetensors) or a run (points.jsonl, metrics.jsonl or *.csv)";
-        Err(Error::request(format!("{}: neither a model nor a run", directory.display()), help))
+        Err(Error::setting(format!("{}: neither a model nor a run", directory.display()), help))
     } else {
         Err(Error::io(directory, std::io::Error::from(std::io::ErrorKind::NotFound)))
     }

@@ -58,6 +58,15 @@ fn load<R: Real>(row: &[R], first: usize) -> Lanes<R> {
     lanes
 }
 
+/// The products, lane by lane.
+#[inline(always)]
+fn times<R: Real>(mut x: [R; LANES], y: &[R; LANES]) -> [R; LANES] {
+    for l in 0..LANES {
+        x[l] = x[l] * y[l];
+    }
+    x
+}
+
 /// e^(score - top).
 #[inline(always)]
 fn exponentials<R: Real>(mut scores: Lanes<R>, top: &Lanes<R>) -> Lanes<R> {
@@ -156,6 +165,22 @@ impl<'a, R: Real> Sequence<'a, R> {
         }
     }
 
+    /// The gradients of the scores of key `j`, for a lane of queries with the weights `p`.
+    #[inline(always)]
+    fn score_gradients(&self, p: &[R; LANES], dg: &[[R; LANES]], along: &[R; LANES], j: usize) -> [R; LANES] {
+        let mut ds = [R::ZERO; LANES];
+        for (c, dg) in dg.iter().enumerate() {
+            let v = self.component(self.v, c)[j];
+            for l in 0..LANES {
+                ds[l] += dg[l] * v;
+            }
+        }
+        for l in 0..LANES {
+            ds[l] = p[l] * (ds[l] - along[l]);
+        }
+        ds
+    }
+
     /// Adds the gradients of keys and values to `dk` and `dv`, and sets those of queries: the same layout as `q`, `k` and `v`.
     /// With tied values `dv` is `None` and their gradients join the keys'.
     #[inline(always)]
@@ -191,20 +216,8 @@ impl<'a, R: Real> Sequence<'a, R> {
                 (top[l], scale[l]) = (softmax[first + l].top, R::ONE / softmax[first + l].total);
             }
             for j in 0..self.visible(first) {
-                let mut p = exponentials(self.scores(q, first, j), &top);
-                let mut ds = [R::ZERO; LANES];
-                for l in 0..LANES {
-                    p[l] = p[l] * scale[l];
-                }
-                for (c, dg) in dg.iter().enumerate() {
-                    let v = self.component(self.v, c)[j];
-                    for l in 0..LANES {
-                        ds[l] += dg[l] * v;
-                    }
-                }
-                for l in 0..LANES {
-                    ds[l] = p[l] * (ds[l] - along[l]);
-                }
+                let p = times(exponentials(self.scores(q, first, j), &top), &scale);
+                let ds = self.score_gradients(&p, dg, &along, j);
                 for (c, ((dq, q), dg)) in dq_lanes.iter_mut().zip(&*q).zip(&*dg).enumerate() {
                     let k = self.component(self.k, c)[j];
                     let (mut key, mut value) = ([R::ZERO; LANES], [R::ZERO; LANES]);

@@ -19,7 +19,7 @@ pub struct Ceilings {
 impl Ceilings {
     /// The ceilings of a dataset with classes as labels.
     pub fn of(data: &Dataset) -> Option<Self> {
-        let Labels::Classes { ids: labels, .. } = &data.labels else { return None };
+        let Labels::Classes { label_ids: labels, .. } = &data.labels else { return None };
         let ids = data.token_ids();
         let best = |contexts: &Contexts| 1.0 - contexts.agree(labels).impossible.len() as f64 / ids.len() as f64;
         Some(Self {

@@ -143,11 +143,11 @@ impl<R: Real> Engine<R> {
     pub fn set(&mut self, name: &str, numbers: &[R]) -> monolayer::Result<()> {
         let names = || self.layout.tensors.iter().map(|tensor| tensor.name.as_str()).collect::<Vec<_>>().join(", ");
         let Some(tensor) = self.layout.tensors.iter().find(|tensor| tensor.name == name) else {
-            return Err(Error::request(format!("no tensor {name:?}"), format!("the tensors are {}", names())));
+            return Err(Error::setting(format!("no tensor {name:?}"), format!("the tensors are {}", names())));
         };
         if tensor.range.len() != numbers.len() {
             let what = format!("{} numbers for {name}, which has {}", numbers.len(), tensor.range.len());
-            return Err(Error::request(what, "give as many as it has"));
+            return Err(Error::setting(what, "give as many as it has"));
         }
         self.parameters.dense[tensor.range.clone()].copy_from_slice(numbers);
         Ok(())

@@ -3,7 +3,7 @@
 use monolayer::arithmetic::kernels::Real;
 use monolayer::arithmetic::matrix::Matrix;
 use monolayer::model::Model;
-use monolayer::paper::attention::{Attention, Head, Kind, Mask};
+use monolayer::paper::attention::{Attention, AttentionHead, AttentionKind, Mask};
 use monolayer::paper::feed_forward::FeedForward;
 use monolayer::paper::transformer::{Layer, Transformer};
 
@@ -22,7 +22,7 @@ pub fn transformer<R: Real>(architecture: &Architecture, parameters: &Parameters
                 let start = (part * a.mixed() + head * a.head_size) * d;
                 Matrix::new(a.head_size, d, project[start..start + a.head_size * d].to_vec())
             };
-            Head {
+            AttentionHead {
                 w_q: rows(0),
                 w_k: rows(1),
                 w_v: rows(if a.tied { 1 } else { 2 }),
@@ -31,7 +31,7 @@ pub fn transformer<R: Real>(architecture: &Architecture, parameters: &Parameters
         });
         let mask = if a.causal { Mask::Causal } else { Mask::None };
         Layer {
-            attention: Some(Attention { kind: Kind::Softmax, mask, heads: heads.collect() }),
+            attention: Some(Attention { kind: AttentionKind::Softmax, mask, heads: heads.collect() }),
             feed_forward: (q > 0).then(|| FeedForward {
                 w1: Matrix::new(q, d, numbers(&layer.w1)),
                 b1: numbers(&layer.b1),
@@ -81,8 +81,9 @@ pub fn parameters<R: Real>(model: &Model<R>) -> Option<(Architecture, Parameters
     let mut dense = Vec::new();
     dense.extend(model.positions.iter().flat_map(|p| &p.data));
     for (layer, attention) in transformer.layers.iter().zip(&heads) {
-        let rows =
-            |part: fn(&Head<R>) -> &Matrix<R>| attention.heads.iter().flat_map(move |head| part(head).data.clone());
+        let rows = |part: fn(&AttentionHead<R>) -> &Matrix<R>| {
+            attention.heads.iter().flat_map(move |head| part(head).data.clone())
+        };
         dense.extend(rows(|head| &head.w_q).chain(rows(|head| &head.w_k)));
         if !architecture.tied {
             dense.extend(rows(|head| &head.w_v));
@@ -97,7 +98,7 @@ pub fn parameters<R: Real>(model: &Model<R>) -> Option<(Architecture, Parameters
         }
     }
     dense.extend(model.head.iter().flat_map(|head| head.weight.data.iter().chain(&head.bias)));
-    let same = |a: &Attention<R>| a.kind == Kind::Softmax && a.mask == first.mask;
+    let same = |a: &Attention<R>| a.kind == AttentionKind::Softmax && a.mask == first.mask;
     let fits =
         transformer.pre_feed_forward.is_none() && heads.iter().all(same) && dense.len() == architecture.layout().len();
     let embedding = model.words.as_ref().map_or_else(Vec::new, |w| w.embedding.data.clone());

@@ -71,7 +71,7 @@ impl Seconds {
 
 /// The scores of entities of predicted label names; `None` where a label is no tag.
 pub fn entity_scores(data: &Dataset, predicted: &[u32], names: &[String]) -> Option<EntityScores> {
-    let Labels::Classes { ids, names: own } = &data.labels else { return None };
+    let Labels::Classes { label_ids: ids, names: own } = &data.labels else { return None };
     let parse = |names: &'_ [String]| names.iter().map(|name| Tag::parse(name).is_some()).collect::<Vec<_>>();
     if !parse(own.names()).iter().chain(&parse(names)).all(|&tag| tag) {
         return None;

@@ -210,7 +210,7 @@ impl Options {
     pub fn merged(mut table: Table, overrides: Table) -> Result<Self> {
         table.extend(overrides);
         let options: Self = Value::Table(table).try_into().map_err(|e: toml::de::Error| {
-            Error::request(e.to_string().trim_end(), "its fields are the options of a run")
+            Error::setting(e.to_string().trim_end(), "its fields are the options of a run")
         })?;
         options.check()?;
         Ok(options)
@@ -218,7 +218,7 @@ impl Options {
 
     /// The same options with others in their place.
     pub fn with(&self, overrides: Table) -> Result<Self> {
-        let own = Table::try_from(self).map_err(|e| Error::request(e.to_string(), "numbers must be below 2^63"))?;
+        let own = Table::try_from(self).map_err(|e| Error::setting(e.to_string(), "numbers must be below 2^63"))?;
         Self::merged(own, overrides)
     }
 
@@ -241,11 +241,11 @@ impl Options {
             (self.clip.is_some_and(|clip| !positive(clip)), "clip", "a positive number"),
         ];
         if let Some((_, name, range)) = wrong.iter().find(|(wrong, ..)| *wrong) {
-            return Err(Error::request(format!("the option {name} is out of range"), format!("it must be {range}")));
+            return Err(Error::setting(format!("the option {name} is out of range"), format!("it must be {range}")));
         }
         if self.weight_decay != 0.0 && self.optimizer != Kind::AdamW {
             let help = "use the optimizer adamw, or leave the weight decay out";
-            return Err(Error::request("weight decay is AdamW's", help));
+            return Err(Error::setting("weight decay is AdamW's", help));
         }
         Ok(())
     }
@@ -285,20 +285,20 @@ impl Options {
         let dim = match (self.dim, d) {
             (Some(dim), Some(d)) if dim != d => {
                 let help = "leave dim out: a model of vectors has their dimension";
-                return Err(Error::request(format!("dim {dim}, but the data has vectors of dimension {d}"), help));
+                return Err(Error::mismatch(format!("dim {dim}, but the data has vectors of dimension {d}"), help));
             }
             (dim, d) => dim.or(d).unwrap_or(64),
         };
         let head_size = match self.rank {
             Rank::Of(rank) if rank > dim => {
                 let what = format!("rank {rank}, but weights with d = {dim} columns have at most that rank");
-                return Err(Error::request(what, "lower the rank, or raise dim"));
+                return Err(Error::setting(what, "lower the rank, or raise dim"));
             }
             Rank::Of(rank) => rank,
             Rank::Full if dim.is_multiple_of(self.heads) => dim / self.heads,
             Rank::Full => {
                 let what = format!("full rank shares d = {dim} among the heads, but {} do not divide it", self.heads);
-                return Err(Error::request(what, "change heads or dim, or give the rank as a number"));
+                return Err(Error::setting(what, "change heads or dim, or give the rank as a number"));
             }
         };
         Ok(Architecture {

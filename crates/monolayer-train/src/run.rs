@@ -12,7 +12,7 @@ use monolayer::arithmetic::matrix::Matrix;
 use monolayer::data::{Dataset, Vocabulary};
 use monolayer::fs::{replace_file, replace_files};
 use monolayer::model;
-use monolayer::model::{Head, Model, Words};
+use monolayer::model::{LabelHead, Model, Words};
 use monolayer::{Error, Result};
 use serde_json::json;
 
@@ -356,15 +356,19 @@ impl<'a, R: Real> Run<'a, R> {
             embedding: Matrix::new(vocabulary.len(), architecture.dim, parameters.embedding.clone()),
         });
         let head = export::head(architecture, parameters).zip(self.names.labels.as_ref());
-        let head = head.map(|((weight, bias), names)| Head { labels: names.names().to_vec(), weight, bias });
-        let source = json!({
-            "command": "train",
-            "options": self.job.options,
-            "data": self.progress.data,
-            "epochs": self.progress.epoch,
-            "steps": self.progress.steps,
-            "version": env!("CARGO_PKG_VERSION"),
-        });
+        let head = head.map(|((weight, bias), names)| LabelHead { labels: names.names().to_vec(), weight, bias });
+        let (data_hash, function) = match self.job.source {
+            Source::Data(_) => (Some(self.progress.data.clone()), None),
+            Source::Function(_) => (None, Some(self.progress.data.clone())),
+        };
+        let source = model::Source::Train {
+            options: json!(self.job.options),
+            data_hash,
+            function,
+            epochs: self.progress.epoch,
+            steps: self.progress.steps,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
         Some(Model {
             words,
             positions: export::positions(architecture, parameters),

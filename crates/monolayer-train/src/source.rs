@@ -149,7 +149,7 @@ pub(crate) fn pack<R: Real>(source: Source, seed: u64) -> Result<(Packed<R>, Nam
                 let width = function.length * function.dim;
                 let point = &packed.vectors[i / width * width..][..width];
                 let what = format!("{}: no finite value at {point:?}", function.text);
-                return Err(Error::request(what, "train on a function that is finite on the unit cube"));
+                return Err(Error::undefined(what, "train on a function that is finite on the unit cube"));
             }
             return Ok((packed, Names::default()));
         }
@@ -157,7 +157,7 @@ pub(crate) fn pack<R: Real>(source: Source, seed: u64) -> Result<(Packed<R>, Nam
     let mut names = Names::default();
     let mut packed = Packed { offsets: data.offsets.clone(), ..Packed::default() };
     match &data.tokens {
-        DataTokens::Words { ids, vocabulary } => {
+        DataTokens::Words { word_ids: ids, vocabulary } => {
             let mut words = vocabulary.clone();
             names.unknown_in_data = words.get(UNKNOWN).is_some();
             words.add(UNKNOWN);
@@ -171,9 +171,9 @@ pub(crate) fn pack<R: Real>(source: Source, seed: u64) -> Result<(Packed<R>, Nam
     }
     match &data.labels {
         Labels::None => {
-            return Err(Error::data(data.place(0), "no labels", "training needs a label for every token"));
+            return Err(Error::data(data.location(0), "no labels", "training needs a label for every token"));
         }
-        Labels::Classes { ids, names: labels } => {
+        Labels::Classes { label_ids: ids, names: labels } => {
             names.labels = Some(labels.clone());
             packed.labels.clone_from(ids);
         }
@@ -205,7 +205,7 @@ impl Names {
         let mut unknown = [0; 2];
         let other = |what: &str| {
             let help = "the dev set must be of the kind of the training set";
-            Err(Error::data(data.place(0), format!("{what}, unlike the data that is trained on"), help))
+            Err(Error::data(data.location(0), format!("{what}, unlike the data that is trained on"), help))
         };
         let mut look_up = |which: usize, ids: &[u32], own: &Vocabulary, known: &Vocabulary, otherwise: u32| {
             let of: Vec<Option<u32>> = own.names().iter().map(|name| known.get(name)).collect();
@@ -213,7 +213,7 @@ impl Names {
             ids.iter().map(|&id| of[id as usize].unwrap_or(otherwise)).collect::<Vec<u32>>()
         };
         match (&data.tokens, &self.words) {
-            (DataTokens::Words { ids, vocabulary }, Some(words)) => {
+            (DataTokens::Words { word_ids: ids, vocabulary }, Some(words)) => {
                 let unknown = words.get(UNKNOWN).expect("it was added");
                 packed.words = look_up(0, ids, vocabulary, words, unknown);
             }
@@ -222,7 +222,9 @@ impl Names {
             (DataTokens::Words { .. }, None) => return other("words as tokens"),
         }
         match (&data.labels, &self.labels) {
-            (Labels::Classes { ids, names }, Some(labels)) => packed.labels = look_up(1, ids, names, labels, 0),
+            (Labels::Classes { label_ids, names }, Some(labels)) => {
+                packed.labels = look_up(1, label_ids, names, labels, 0);
+            }
             (Labels::Vectors { d: own, data: outputs }, None) if *own == d => packed.outputs = numbers(outputs),
             (Labels::Classes { .. }, None) => return other("classes as labels"),
             (Labels::Vectors { .. }, _) => return other("vectors as labels"),

@@ -11,8 +11,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use monolayer::Dataset;
-use monolayer::memorize::Compiled;
+use monolayer::{Compiled, Dataset};
 use serde_json::Value;
 
 /// What became of the datasets.
@@ -45,7 +44,7 @@ fn main() -> ExitCode {
     for number in first..first + count {
         let dir = tempfile::tempdir().expect("a directory for temporary files");
         let (data, memorizer) = mixed_codes::draw(number, dir.path());
-        let compiled = match memorizer.compile(&data, &|_, _| {}) {
+        let compiled = match memorizer.compile(&data) {
             Ok(compiled) => compiled,
             Err(error) => {
                 // Without numbers, reasons are few.
@@ -55,10 +54,10 @@ fn main() -> ExitCode {
             }
         };
         let model = dir.path().join("model");
-        compiled.save(&model, &data).expect("a writable directory");
+        compiled.save(&model).expect("a writable directory");
         tally.compiled += 1;
         tally.complete += usize::from(compiled.is_proved());
-        tally.possible += data.tokens() - compiled.impossible.len();
+        tally.possible += data.tokens() - compiled.impossible().len();
         tally.proved += compiled.certified();
         if !tally.check(verifier, &model, &data, &compiled) {
             println!("dataset {number}: a false certificate");
@@ -81,11 +80,11 @@ impl Tally {
             let list = report[list].as_array().map_or(&[][..], Vec::as_slice);
             list.iter().filter_map(|x| x["token"].as_u64()).map(|t| t as usize).collect()
         };
-        let refuted = places("counterexamples").iter().filter(|&&t| compiled.proved[t]).count();
+        let refuted = places("counterexamples").iter().filter(|&&t| compiled.proved()[t]).count();
         let verified = report["verified"].as_u64().map_or(0, |n| n as usize);
         let claims = report["claims"].as_array().map_or(&[][..], Vec::as_slice);
         let is_false = |claim: &&Value| claim["kind"] == "labels" && claim["verdict"] == "refuted";
-        let possible = data.tokens() - compiled.impossible.len();
+        let possible = data.tokens() - compiled.impossible().len();
         // More tokens refuted than the compiler left open, even where the report lists only some.
         let too_many = report["refuted"].as_u64().map_or(0, |n| n as usize) + compiled.certified() > possible;
         let false_claims = claims.iter().filter(is_false).count() + usize::from(too_many);

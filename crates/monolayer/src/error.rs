@@ -8,6 +8,15 @@ use std::path::{Path, PathBuf};
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why something could not be done.
+///
+/// ```
+/// use monolayer::{Dataset, Error};
+///
+/// match Dataset::open("no such file") {
+///     Err(Error::Io { path, .. }) => assert_eq!(path.to_str(), Some("no such file")),
+///     other => panic!("{other:?}"),
+/// }
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The operating system said no.
@@ -19,10 +28,10 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A dataset that cannot be read.
-    #[error("{place}: {what}; {help}")]
+    #[error("{location}: {what}; {help}")]
     Data {
         /// Where in the dataset.
-        place: Box<Place>,
+        location: Box<Location>,
         /// What is wrong there.
         what: String,
         /// What to do about it.
@@ -50,10 +59,48 @@ pub enum Error {
         /// The text around it, with a caret below.
         excerpt: String,
     },
-    /// A request that makes no sense, whatever the files hold.
+    /// A setting that cannot be what it was set to, or a name that names nothing.
     #[error("{what}; {help}")]
-    Request {
+    Setting {
         /// What is wrong with it.
+        what: String,
+        /// What to do about it.
+        help: String,
+    },
+    /// Settings, data and models that do not go together, each of which may be right by itself.
+    #[error("{what}; {help}")]
+    Mismatch {
+        /// What does not go with what.
+        what: String,
+        /// What to do about it.
+        help: String,
+    },
+    /// More than there is room, time or precision for.
+    #[error("{what}; {help}")]
+    TooLarge {
+        /// How much of what.
+        what: String,
+        /// What to do about it.
+        help: String,
+    },
+    /// Numbers that must be told apart and cannot be, at the precision or with the effort that was allowed.
+    #[error("{what}; {help}")]
+    TooClose {
+        /// Which numbers.
+        what: String,
+        /// What to do about it.
+        help: String,
+    },
+    /// A computation that was told to stop.
+    #[error("interrupted; {help}")]
+    Interrupted {
+        /// How it goes on.
+        help: String,
+    },
+    /// A statement or an operation of the paper outside of what it is about.
+    #[error("{what}; {help}")]
+    Undefined {
+        /// What is not defined, and where.
         what: String,
         /// What to do about it.
         help: String,
@@ -67,8 +114,8 @@ impl Error {
     }
 
     /// A dataset that cannot be read.
-    pub fn data(place: Place, what: impl Into<String>, help: impl Into<String>) -> Self {
-        Self::Data { place: Box::new(place), what: what.into(), help: help.into() }
+    pub fn data(location: Location, what: impl Into<String>, help: impl Into<String>) -> Self {
+        Self::Data { location: Box::new(location), what: what.into(), help: help.into() }
     }
 
     /// A model directory that cannot be read or does not make sense.
@@ -76,25 +123,57 @@ impl Error {
         Self::Model { file: file.as_ref().to_owned(), what: what.into(), help: help.into() }
     }
 
-    /// A request that makes no sense.
-    pub fn request(what: impl Into<String>, help: impl Into<String>) -> Self {
-        Self::Request { what: what.into(), help: help.into() }
+    /// A setting that cannot be what it was set to.
+    pub fn setting(what: impl Into<String>, help: impl Into<String>) -> Self {
+        Self::Setting { what: what.into(), help: help.into() }
+    }
+
+    /// Settings, data and models that do not go together.
+    pub fn mismatch(what: impl Into<String>, help: impl Into<String>) -> Self {
+        Self::Mismatch { what: what.into(), help: help.into() }
+    }
+
+    /// More than there is room, time or precision for.
+    pub fn too_large(what: impl Into<String>, help: impl Into<String>) -> Self {
+        Self::TooLarge { what: what.into(), help: help.into() }
+    }
+
+    /// Numbers that cannot be told apart.
+    pub fn too_close(what: impl Into<String>, help: impl Into<String>) -> Self {
+        Self::TooClose { what: what.into(), help: help.into() }
+    }
+
+    /// A statement or an operation outside of what it is about.
+    pub fn undefined(what: impl Into<String>, help: impl Into<String>) -> Self {
+        Self::Undefined { what: what.into(), help: help.into() }
     }
 
     /// Where it went wrong, for machine-readable output.
-    pub fn place(&self) -> Option<String> {
+    pub fn location(&self) -> Option<String> {
         match self {
             Self::Io { path: file, .. } | Self::Model { file, .. } => Some(file.display().to_string()),
-            Self::Data { place, .. } => Some(place.to_string()),
+            Self::Data { location, .. } => Some(location.to_string()),
             Self::Expression { character, .. } => Some(format!("character {character}")),
-            Self::Request { .. } => None,
+            Self::Setting { .. }
+            | Self::Mismatch { .. }
+            | Self::TooLarge { .. }
+            | Self::TooClose { .. }
+            | Self::Interrupted { .. }
+            | Self::Undefined { .. } => None,
         }
     }
 }
 
-/// A place in a dataset. Lines, columns, sequences and tokens count from 1; a column is the byte in the line.
+/// Where something stands in a dataset. Lines, columns, sequences and tokens count from 1; a column is the byte in the line.
+///
+/// ```
+/// use monolayer::Location;
+///
+/// let location = Location { line: Some(7), sequence: Some(2), token: Some(3), ..Location::file("a.conll") };
+/// assert_eq!(location.to_string(), "a.conll:7 (sequence 2, token 3)");
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     /// The file, `<stdin>`, or the task's name.
     pub file: String,
     /// The line of a text file.
@@ -107,14 +186,14 @@ pub struct Place {
     pub token: Option<usize>,
 }
 
-impl Place {
+impl Location {
     /// A whole file.
     pub fn file(name: impl Into<String>) -> Self {
         Self { file: name.into(), ..Self::default() }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.file)?;
         if let Some(line) = self.line {

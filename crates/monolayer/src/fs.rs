@@ -85,7 +85,7 @@ mod tests {
         replace_dir(&dir, put("one")).unwrap();
         let failed = replace_dir(&dir, |new| {
             put("two")(new)?;
-            Err(Error::request("no", "no"))
+            Err(Error::setting("no", "no"))
         });
         assert!(failed.is_err() && std::fs::read(dir.join("f")).unwrap() == b"one");
         replace_dir(&dir, put("three")).unwrap();

@@ -17,16 +17,24 @@ pub mod approximate;
 pub mod arithmetic;
 pub mod context_map;
 pub mod data;
-pub mod error;
+mod error;
 pub mod fs;
 pub mod memorize;
 pub mod model;
 pub mod paper;
 
+pub use approximate::expression::Expression;
+pub use approximate::function::{Function, Lipschitz};
+pub use approximate::{Approximation, Approximator};
 pub use arithmetic::Matrix;
-pub use data::Dataset;
-pub use error::{Error, Place, Result};
-pub use model::{AnyModel, Model};
+pub use data::embedding::Embedding;
+pub use data::positions::Positions;
+pub use data::{Dataset, Labels, Tokens, Vocabulary};
+pub use error::{Error, Location, Result};
+pub use memorize::{Compiled, Memorizer, Method, Precision};
+pub use model::certificate::Claim;
+pub use model::{AnyModel, Model, Predictions, Source};
+pub use paper::attention::Mask;
 
 #[cfg(any(doc, doctest))]
 #[doc = include_str!("../tutorial/memorize.md")]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use monolayer::memorize::{Memorizer, Precision};
+use monolayer::{Memorizer, Precision};
 
 use super::case::{Arithmetic, Attention, Block, Case, Claim, Data, Head, Layer, Mask, Model, Token, Wanted};
 use super::files;
@@ -65,10 +65,10 @@ fn library(random: &mut Random, data: &Data, single: bool) -> Option<(Model, Dat
     let text = files::conll(data)?;
     let read = monolayer::Dataset::read("random", monolayer::data::Format::Conll, text.as_bytes()).ok()?;
     let precision = if single { Precision::F32 } else { Precision::F64 };
-    let memorizer = Memorizer { candidates: 4, seed: random.bits() % 1000, precision, ..Memorizer::default() };
+    let memorizer = Memorizer::new().candidates(4).seed(random.bits() % 1000).precision(precision);
     let dir = tempfile::tempdir().ok()?;
     let path = dir.path().join("model");
-    memorizer.compile(&read, &|_, _| ()).ok()?.save(&path, &read).ok()?;
+    memorizer.compile(&read).ok()?.save(&path).ok()?;
     let named = read::model(&path)?;
     std::fs::write(dir.path().join("data.conll"), &text).ok()?;
     let data = read::data(&named, &dir.path().join("data.conll"))?;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use monolayer::Memorizer;
 use monolayer::data as theirs;
 use monolayer::data::context::Contexts;
-use monolayer::memorize::Memorizer;
 use monolayer::paper::attention::Mask;
 use monolayer_check::source::{self, Source};
 use monolayer_check::{Format, Options, Precision, Verdict, verify};
@@ -91,7 +91,7 @@ fn the_same_tokens_are_impossible() {
         let text = format!("task:{task}:alphabet=3,length=1..4");
         let (theirs, ours) =
             (theirs::Dataset::open(&text).unwrap(), source::open(&text, None, &Limits::default()).unwrap());
-        let (theirs::Tokens::Words { ids, .. }, theirs::Labels::Classes { ids: labels, .. }) =
+        let (theirs::Tokens::Words { word_ids: ids, .. }, theirs::Labels::Classes { label_ids: labels, .. }) =
             (&theirs.tokens, &theirs.labels)
         else {
             unreachable!()
@@ -155,13 +155,13 @@ fn compiled_models_are_verified_in_every_arithmetic() {
     for (i, task) in tasks.iter().enumerate() {
         let text = format!("task:{task}");
         let data = theirs::Dataset::open(&text).unwrap();
-        let compiled = Memorizer { candidates: 8, ..Memorizer::default() }.compile(&data, &|_, _| ()).unwrap();
+        let compiled = Memorizer::new().candidates(8).compile(&data).unwrap();
         let out = dir.path().join(i.to_string());
-        compiled.save(&out, &data).unwrap();
+        compiled.save(&out).unwrap();
         for precision in [None, Some(Precision::F64), Some(Precision::Real)] {
             let report = verify(&out, Some(&text), &Options { precision, ..Options::default() });
             assert_eq!(report.verdict, Verdict::Verified, "{text}: {}", report.text());
-            assert_eq!(report.impossible, compiled.impossible.len());
+            assert_eq!(report.impossible, compiled.impossible().len());
         }
     }
 }

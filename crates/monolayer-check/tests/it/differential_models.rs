@@ -7,8 +7,8 @@ use std::path::Path;
 
 use crate::common::Files;
 use crate::common::spoil::fuzz;
-use monolayer::model::{Predictions, exact as exact_model, exact_file, file as model_file};
-use monolayer::paper::attention::{Kind, Mask};
+use monolayer::model::{Predictions, file as model_file};
+use monolayer::paper::attention::{AttentionKind, Mask};
 use monolayer::{AnyModel, Dataset};
 use monolayer_check::{Options, Verdict, verify};
 use monolayer_core::Format as Binary;
@@ -50,14 +50,11 @@ struct Plain {
     max_length: Option<usize>,
 }
 
-fn theirs(dir: &Path) -> monolayer::error::Result<Plain> {
-    if exact_file::is_exact(dir)? {
-        let model = exact_file::read(dir)?;
-        return Ok(their(&model, |x| exact(&x.to_string())));
-    }
+fn theirs(dir: &Path) -> monolayer::Result<Plain> {
     Ok(match AnyModel::open(dir)? {
         AnyModel::F32(model) => their(&model, |&x| float(x.into())),
         AnyModel::F64(model) => their(&model, |&x| float(x)),
+        AnyModel::Exact(model) => their(&model, |x| exact(&x.to_string())),
     })
 }
 
@@ -68,8 +65,9 @@ fn float(x: f64) -> Number {
 fn their<T: Clone>(model: &monolayer::Model<T>, number: impl Fn(&T) -> Number) -> Plain {
     let config = model_file::config_as(model, "");
     let tensor = |(name, _, data): (String, Vec<usize>, Vec<T>)| (name, data.iter().map(&number).collect());
-    let attention =
-        |a: model_file::AttentionConfig| (a.kind == Kind::Hardmax, a.mask == Mask::Causal, a.heads, a.head_size);
+    let attention = |a: model_file::AttentionConfig| {
+        (a.kind == AttentionKind::Hardmax, a.mask == Mask::Causal, a.heads, a.head_size)
+    };
     let names = model.words.as_ref().map(|words| &words.vocabulary);
     let word = |id: u32| (names.expect("words").name(id).to_owned(), id);
     Plain {
@@ -259,10 +257,9 @@ fn lines(words: bool, labels: &[Value]) -> String {
 
 /// What the compiler's forward pass says of each token; exact numbers are rounded to f64 for it.
 fn predicted(dir: &Path, data: &Dataset) -> Vec<Value> {
-    let model = if exact_file::is_exact(dir).unwrap() {
-        exact_model::map_model(&exact_file::read(dir).unwrap(), |x| x.to_f64().value()).into()
-    } else {
-        AnyModel::open(dir).unwrap()
+    let model = match AnyModel::open(dir).unwrap() {
+        exact @ AnyModel::Exact(_) => exact.widened().into(),
+        floats => floats,
     };
     let labels = model.label_names().map(<[String]>::to_vec);
     match model.predict(data).unwrap() {

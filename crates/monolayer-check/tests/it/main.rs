@@ -5,6 +5,7 @@ mod common;
 mod differential;
 mod differential_models;
 mod distance;
+mod examples;
 mod expressions;
 mod fail_closed;
 mod fuzz;

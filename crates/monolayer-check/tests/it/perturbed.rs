@@ -5,7 +5,7 @@ use crate::soundness::case::{Arithmetic, Case, Claim, Model, Token, Wanted};
 use crate::soundness::graph::Graph;
 use crate::soundness::random::Random;
 use crate::soundness::{program, read, truth};
-use monolayer::memorize::{Memorizer, Precision};
+use monolayer::{Memorizer, Precision};
 
 const TASK: &str = "task:reverse:alphabet=3,length=1..3";
 
@@ -40,8 +40,8 @@ fn change(model: &mut Model, random: &mut Random) {
 fn honest() -> Case {
     let dir = tempfile::tempdir().unwrap();
     let data = monolayer::Dataset::open(TASK).unwrap();
-    let memorizer = Memorizer { candidates: 8, precision: Precision::F64, ..Memorizer::default() };
-    memorizer.compile(&data, &|_, _| ()).unwrap().save(dir.path().join("model"), &data).unwrap();
+    let memorizer = Memorizer::new().candidates(8).precision(Precision::F64);
+    memorizer.compile(&data).unwrap().save(dir.path().join("model")).unwrap();
     let named = read::model(&dir.path().join("model")).unwrap();
     let (mut sequences, mut wanted) = (vec![], vec![]);
     for range in data.ranges() {

@@ -100,7 +100,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     };
     let expression = Expression::parse(function, dim)?;
     if expression.uses_places() && args.positions == PositionsArg::None {
-        return Err(Error::request("the function uses places, and --positions is none", "use --positions auto").into());
+        return Err(Error::setting("the function uses places, and --positions is none", "use --positions auto").into());
     }
     let program = expression.at_length(length)?;
     if let Some(outcome) = undefined(&program)? {
@@ -158,7 +158,7 @@ fn undefined(program: &Program) -> Result<Option<Outcome>> {
         Domain::Defined(_) => Ok(None),
         Domain::Undefined { witness, what } => {
             let place = tokens(&witness.iter().map(ToString::to_string).collect::<Vec<_>>());
-            Err(Error::request(
+            Err(Error::setting(
                 format!("the function is not defined on the whole cube: {what}, for the tokens {place}"),
                 "change it there, for example with max or abs",
             )
@@ -204,7 +204,7 @@ fn short(args: &Args, tried: &[Tried], needed: Option<&Needed>) -> Error {
             count(2 * *ids as usize + 1)
         ),
     };
-    Error::request(
+    Error::setting(
         format!(
             "d_{} <= {epsilon} is not met with {} ids or fewer: {best}, {needed}",
             args.p,

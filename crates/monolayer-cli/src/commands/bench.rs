@@ -11,8 +11,8 @@ use anyhow::Result;
 use clap::Subcommand;
 use monolayer::arithmetic::kernels::Real;
 use monolayer::context_map::Groups;
-use monolayer::context_map::search;
-use monolayer::{AnyModel, Dataset, Model};
+use monolayer::context_map::search::Search;
+use monolayer::{AnyModel, Dataset, Error, Model};
 use monolayer_lab::bench;
 use monolayer_train::bound::fastest;
 use serde_json::json;
@@ -62,6 +62,9 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
             match &model {
                 AnyModel::F32(model) => predict(model, &data),
                 AnyModel::F64(model) => predict(model, &data),
+                AnyModel::Exact(_) => {
+                    Err(Error::mismatch("an exact model is not run in floats", "give another").into())
+                }
             }
         }
     }
@@ -106,12 +109,13 @@ fn context_search(args: &context::MapArgs, shared: &Shared) -> Result<Outcome> {
     };
     let start = Instant::now();
     let steps = std::cell::RefCell::new((0, Vec::<(usize, f64, f64)>::new()));
-    let tell = |candidates: usize, gap: f64| {
+    let on_progress = |candidates: usize, gap: f64| {
         let (tried, list) = &mut *steps.borrow_mut();
         *tried += candidates;
         list.push((*tried, gap, start.elapsed().as_secs_f64()));
     };
-    let found = search::search(&view, &groups, args.seed, args.candidates as usize, &tell);
+    let search = Search::new().seed(args.seed).candidates(args.candidates as usize);
+    let found = search.run_with(&view, &groups, &on_progress);
     let seconds = start.elapsed().as_secs_f64();
     let (_, list) = steps.into_inner();
     // The first round, each doubling, and the last.
@@ -123,7 +127,7 @@ fn context_search(args: &context::MapArgs, shared: &Shared) -> Result<Outcome> {
     }
     let everything = Groups::by_context(&view);
     let pass = fastest(|| {
-        let ids = found.projection.ids(&view);
+        let ids = found.projection.context_ids(&view);
         std::hint::black_box(everything.smallest_gap(|t| ids[t]));
     });
     let mut rows = vec![["candidates", "gap / sd", "seconds"].map(str::to_owned).to_vec()];

@@ -33,7 +33,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     if chosen.is_empty() {
         let ids: Vec<&str> = all().map(|claim| claim.id).collect();
         let what = format!("no claim begins with {}", args.only.join(" or "));
-        return Err(Error::request(what, format!("there are {}", ids.join(", "))).into());
+        return Err(Error::setting(what, format!("there are {}", ids.join(", "))).into());
     }
     let data = args.data.as_deref().map(Dataset::open).transpose()?;
     if let (Some(data), false) = (&data, shared.quiet) {

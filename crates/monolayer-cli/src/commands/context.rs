@@ -20,11 +20,11 @@ use monolayer::data::positions::{Positions, far_steps};
 use monolayer::data::token_vectors::TokenVectors;
 use monolayer::model;
 use monolayer::model::Words;
-use monolayer::model::certificate::{self, Claim};
+use monolayer::model::certificate::{self, CertifiedData, Claim};
 use monolayer::model::rank::rank;
 use monolayer::paper::attention::Mask;
 use monolayer::paper::transformer::{Layer, Transformer};
-use monolayer::{Dataset, Error, Model};
+use monolayer::{Dataset, Error, Model, Source};
 use serde_json::json;
 
 use self::report::Report;
@@ -121,11 +121,11 @@ impl MapArgs {
         let data = self.data.open(shared)?;
         let mask = self.mask.into();
         if data.tokens() == 0 {
-            return Err(Error::data(data.place(0), "no tokens", "a contextual map needs at least one").into());
+            return Err(Error::data(data.location(0), "no tokens", "a contextual map needs at least one").into());
         }
         if self.labels && data.label_ids().is_none() {
             let help = "leave --labels out: the gap is then that of any two contexts";
-            return Err(Error::data(monolayer::Place::file(&data.name), "no labels", help).into());
+            return Err(Error::data(monolayer::Location::file(&data.name), "no labels", help).into());
         }
         let positions = if self.positions == Positions::Auto && !needs_positions(&data, mask) {
             Positions::None
@@ -204,7 +204,7 @@ impl Args {
             (tight_only.into_iter().find(|option| option.1).map(|option| option.0), "tight")
         };
         match wrong {
-            Some(option) => Err(Error::request(
+            Some(option) => Err(Error::setting(
                 format!("{option} means nothing at this scale"),
                 format!("leave it out, or use --scale {scale}"),
             )
@@ -230,7 +230,7 @@ fn run_tight(
     };
     let progress = Progress::new(shared, "searching", scale.candidates);
     let label = agreement.map(|a| a.label.as_slice());
-    let tight = scale.build(view, label, &|candidates, _| progress.add(candidates))?;
+    let tight = scale.build_with(view, label, &|candidates, _| progress.add(candidates))?;
     drop(progress);
 
     let model = model(prepared, &tight.map, args, "tight", tight.found.candidates, tight.found.projection.kappa);
@@ -256,17 +256,16 @@ fn model(prepared: &Prepared, map: &ContextMap, args: &Args, scale: &str, candid
         positions: prepared.vectors.positions.clone(),
         transformer: Transformer { d: prepared.vectors.d(), pre_feed_forward: None, layers: vec![layer] },
         head: None,
-        source: json!({
-            "command": "context",
-            "version": env!("CARGO_PKG_VERSION"),
-            "scale": scale,
-            "data": file_name(&prepared.data.name),
-            "data_hash": prepared.data.hash(),
-            "seed": args.map.seed,
-            "candidates": candidates,
-            "labels_only": args.map.labels,
-            "kappa": kappa,
-        }),
+        source: Source::Context {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            scale: scale.to_owned(),
+            data: file_name(&prepared.data.name),
+            data_hash: prepared.data.hash(),
+            seed: args.map.seed,
+            candidates,
+            labels_only: args.map.labels,
+            kappa,
+        },
     }
 }
 
@@ -281,7 +280,8 @@ fn write(
     let Some(dir) = &args.out else { return Ok(()) };
     let claims: Vec<Claim> = proved.into_iter().chain(Claim::ranks(model)).collect();
     let impossible = agreement.map_or(0, |agreement| agreement.impossible.len());
-    model::file::write(model, dir, |dir| certificate::write(dir, &prepared.data, impossible, &claims))?;
+    let data = CertifiedData::new(&prepared.data, impossible);
+    model::file::write(model, dir, |dir| certificate::write(dir, &data, &claims))?;
     Ok(())
 }
 

@@ -60,66 +60,105 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
         data.write_canonical(&mut bytes).map_err(|e| Error::io(path, e))?;
         replace_file(path, &bytes)?;
     }
-    let ids = data.token_ids();
-    let labels = data.label_ids();
-    let contexts = |positions| Contexts::new(&ids, &data.offsets, args.mask.into(), positions);
-    let (with, without) = (contexts(true), contexts(false));
-    let agree = |contexts: &Contexts| labels.as_ref().map(|labels| contexts.agree(labels));
-    let (agree_with, agree_without) = (agree(&with), agree(&without));
-    let agree_words = agree(&Contexts::of_words(&ids));
-    let possible = |a: &Option<Agreement>| a.as_ref().map(|a| data.tokens() - a.impossible.len());
-    let vocabulary = ids.iter().max().map_or(0, |&m| m as usize + 1);
-    let separation = measure(&data, args)?;
+    let facts = Facts::new(&data, args)?;
+    let mut text = format!("{}\n{}", data.name, table(&facts.rows(), &[2]));
+    if let Some(agreement) = &facts.agree_with {
+        text += &conflict_lines(&data, &facts.with, agreement, args, shared);
+    }
+    Ok(Outcome::done(facts.json(), text))
+}
 
-    let mut json = json!({
-        "data": data.name,
-        "hash": data.hash(),
-        "sequences": data.sequences(),
-        "tokens": data.tokens(),
-        "vocabulary": vocabulary,
-        "labels": label_count(&data),
-        "longest": data.longest(),
-        "contexts_with_positions": with.count,
-        "contexts_without_positions": without.count,
-        "possible_with_positions": possible(&agree_with),
-        "possible_without_positions": possible(&agree_without),
-        "word_majority": possible(&agree_words).map(|p| p as f64 / data.tokens() as f64),
-        "conflicts_with_positions": agree_with.as_ref().map(|a| conflicts(&data, &with, a)),
-        "conflicts_without_positions": agree_without.as_ref().map(|a| conflicts(&data, &without, a)),
-        "warnings": data.warnings,
-    });
-    if let Some(s) = separation {
-        json["r_min"] = s.r_min.into();
-        json["r_max"] = s.r_max.into();
-        // One vector alone is separated from nothing: infinity, which JSON writes as null.
-        json["epsilon"] = s.epsilon.into();
+/// What there is to say about a dataset.
+struct Facts<'a> {
+    data: &'a Dataset,
+    vocabulary: usize,
+    /// Contexts with and without positions, and what labels they and words alone allow.
+    with: Contexts,
+    without: Contexts,
+    agree_with: Option<Agreement>,
+    agree_without: Option<Agreement>,
+    agree_words: Option<Agreement>,
+    separation: Option<Separation>,
+}
+
+impl<'a> Facts<'a> {
+    fn new(data: &'a Dataset, args: &Args) -> Result<Self> {
+        let token_ids = data.token_ids();
+        let labels = data.label_ids();
+        let contexts = |positions| Contexts::new(&token_ids, &data.offsets, args.mask.into(), positions);
+        let (with, without) = (contexts(true), contexts(false));
+        let agree = |contexts: &Contexts| labels.as_ref().map(|labels| contexts.agree(labels));
+        Ok(Self {
+            data,
+            vocabulary: token_ids.iter().max().map_or(0, |&m| m as usize + 1),
+            agree_with: agree(&with),
+            agree_without: agree(&without),
+            agree_words: agree(&Contexts::of_words(&token_ids)),
+            with,
+            without,
+            separation: measure(data, args)?,
+        })
     }
 
-    let number = |name: &str, n: usize, note: String| vec![name.to_owned(), count(n), note];
-    let mut rows = vec![
-        number("sequences", data.sequences(), format!("longest {}", count(data.longest()))),
-        number("tokens", data.tokens(), String::new()),
-        number("vocabulary", vocabulary, kind(&data).to_owned()),
-    ];
-    rows.extend(label_count(&data).map(|n| number("labels", n, shares(&data))));
-    rows.push(number("contexts without positions", without.count, String::new()));
-    rows.push(number("contexts with positions", with.count, String::new()));
-    let share = |name: &str, a: &Option<Agreement>| {
-        possible(a).map(|p| number(name, p, format!("{} of tokens", percent(p, data.tokens()))))
-    };
-    rows.extend(share("right by each word's majority", &agree_words));
-    rows.extend(share("possible without positions", &agree_without));
-    rows.extend(share("possible with positions", &agree_with));
-    if let Some(Separation { r_min, r_max, epsilon }) = separation {
-        for (name, x) in [("r_min", r_min), ("r_max", r_max), ("epsilon", epsilon)] {
-            rows.push(vec![name.to_owned(), format!("{x:.6}"), "Definition 1".to_owned()]);
+    /// How many tokens an agreement allows to be right.
+    fn possible(&self, agreement: Option<&Agreement>) -> Option<usize> {
+        agreement.map(|agreement| self.data.tokens() - agreement.impossible.len())
+    }
+
+    fn json(&self) -> Value {
+        let data = self.data;
+        let possible = |agreement: &Option<Agreement>| self.possible(agreement.as_ref());
+        let mut json = json!({
+            "data": data.name,
+            "hash": data.hash(),
+            "sequences": data.sequences(),
+            "tokens": data.tokens(),
+            "vocabulary": self.vocabulary,
+            "labels": label_count(data),
+            "longest": data.longest(),
+            "contexts_with_positions": self.with.count,
+            "contexts_without_positions": self.without.count,
+            "possible_with_positions": possible(&self.agree_with),
+            "possible_without_positions": possible(&self.agree_without),
+            "word_majority": possible(&self.agree_words).map(|p| p as f64 / data.tokens() as f64),
+            "conflicts_with_positions": self.agree_with.as_ref().map(|a| conflicts(data, &self.with, a)),
+            "conflicts_without_positions": self.agree_without.as_ref().map(|a| conflicts(data, &self.without, a)),
+            "warnings": data.warnings,
+        });
+        if let Some(s) = self.separation {
+            json["r_min"] = s.r_min.into();
+            json["r_max"] = s.r_max.into();
+            // One vector alone is separated from nothing: infinity, which JSON writes as null.
+            json["epsilon"] = s.epsilon.into();
         }
+        json
     }
-    let mut text = format!("{}\n{}", data.name, table(&rows, &[2]));
-    if let Some(agreement) = &agree_with {
-        text += &conflict_lines(&data, &with, agreement, args, shared);
+
+    fn rows(&self) -> Vec<Vec<String>> {
+        let data = self.data;
+        let number = |name: &str, n: usize, note: String| vec![name.to_owned(), count(n), note];
+        let mut rows = vec![
+            number("sequences", data.sequences(), format!("longest {}", count(data.longest()))),
+            number("tokens", data.tokens(), String::new()),
+            number("vocabulary", self.vocabulary, kind(data).to_owned()),
+        ];
+        rows.extend(label_count(data).map(|n| number("labels", n, shares(data))));
+        rows.push(number("contexts without positions", self.without.count, String::new()));
+        rows.push(number("contexts with positions", self.with.count, String::new()));
+        let share = |name: &str, agreement: &Option<Agreement>| {
+            let note = |p: usize| format!("{} of tokens", percent(p, data.tokens()));
+            self.possible(agreement.as_ref()).map(|p| number(name, p, note(p)))
+        };
+        rows.extend(share("right by each word's majority", &self.agree_words));
+        rows.extend(share("possible without positions", &self.agree_without));
+        rows.extend(share("possible with positions", &self.agree_with));
+        if let Some(Separation { r_min, r_max, epsilon }) = self.separation {
+            for (name, x) in [("r_min", r_min), ("r_max", r_max), ("epsilon", epsilon)] {
+                rows.push(vec![name.to_owned(), format!("{x:.6}"), "Definition 1".to_owned()]);
+            }
+        }
+        rows
     }
-    Ok(Outcome::done(json, text))
 }
 
 fn kind(data: &Dataset) -> &'static str {
@@ -138,7 +177,7 @@ fn label_count(data: &Dataset) -> Option<usize> {
 
 /// The commonest labels with their shares.
 fn shares(data: &Dataset) -> String {
-    let Labels::Classes { ids, names } = &data.labels else { return String::new() };
+    let Labels::Classes { label_ids: ids, names } = &data.labels else { return String::new() };
     let mut counts = vec![0; names.len()];
     ids.iter().for_each(|&id| counts[id as usize] += 1);
     let mut order: Vec<usize> = (0..names.len()).collect();
@@ -186,7 +225,7 @@ fn conflict_lines(data: &Dataset, contexts: &Contexts, agreement: &Agreement, ar
     let line = |&t: &usize| {
         format!(
             "  {}: {:?} is {}, but {} in most of the same contexts\n",
-            data.place(t),
+            data.location(t),
             data.token_text(t),
             data.label_text(t),
             majority(data, contexts, agreement, t),
@@ -207,7 +246,7 @@ fn conflict_lines(data: &Dataset, contexts: &Contexts, agreement: &Agreement, ar
 /// Words with their labels as two columns; the file is whole or not there.
 pub fn write(data: &Dataset, path: &Path) -> Result<(), Error> {
     if !matches!((&data.tokens, &data.labels), (Tokens::Words { .. }, Labels::Classes { .. })) {
-        return Err(Error::request("only words with classes can be written as columns", "leave --out out"));
+        return Err(Error::mismatch("only words with classes can be written as columns", "leave --out out"));
     }
     let mut text = String::new();
     for range in data.ranges() {
@@ -216,7 +255,7 @@ pub fn write(data: &Dataset, path: &Path) -> Result<(), Error> {
             let column = |text: &str| !text.is_empty() && !text.contains(char::is_whitespace);
             if !column(&word) || !column(&label) || word.starts_with("-DOCSTART-") {
                 let what = format!("the word {word:?} with the label {label:?} cannot be written as columns");
-                return Err(Error::data(data.place(t), what, "leave --out out"));
+                return Err(Error::data(data.location(t), what, "leave --out out"));
             }
             text += &format!("{word} {label}\n");
         }

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use monolayer::arithmetic::kernels::Real;
 use monolayer::fs::replace_file;
-use monolayer::memorize::Memorizer;
-use monolayer::{AnyModel, Error, Model};
+use monolayer::{AnyModel, Compiled, Dataset, Error, Memorizer, Model};
 use monolayer_lab::claims::{self, Context, Verdict};
 use monolayer_lab::report::{self, Data};
 use monolayer_lab::{example, picture};
@@ -34,38 +33,31 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
         }
     };
     let room = tempfile::tempdir()?;
-    let out = match &args.out {
-        Some(out) => out.clone(),
-        None => tempfile::Builder::new().prefix("monolayer-demo-").tempdir()?.keep(),
-    };
-    std::fs::create_dir_all(&out).map_err(|e| Error::io(&out, e))?;
+    let out = args.directory()?;
     let file = out.join("harbor.conll");
     replace_file(&file, example::TEXT.as_bytes())?;
     let data = example::dataset()?;
     say(&format!("compiling {} tokens into one layer", count(data.tokens())));
-    let compiled = Memorizer::default().compile(&data, &|_, _| {})?;
+    let compiled = Memorizer::new().compile(&data)?;
     let dir = out.join("model");
-    compiled.save(&dir, &data)?;
+    compiled.save(&dir)?;
 
     let right = |model: &AnyModel| -> Result<usize> { Ok(model.right(&data)?.unwrap_or(0)) };
-    let with_attention = right(&compiled.model)?;
-    let without_attention = right(&compiled.model.without_attention())?;
+    let with_attention = right(compiled.model())?;
+    let without_attention = right(&compiled.model().without_attention())?;
     say("checking it, and once more with one weight changed");
     let report = monolayer_check::verify(&dir, file.to_str(), &monolayer_check::Options::default());
 
     // One output weight of one hidden unit changes its sign.
     let broken = room.path().join("broken");
-    match &compiled.model {
-        AnyModel::F32(model) => with_one_sign_changed(model).save(&broken)?,
-        AnyModel::F64(model) => with_one_sign_changed(model).save(&broken)?,
-    }
+    with_one_sign_changed(compiled.model()).save(&broken)?;
     let refuted = monolayer_check::verify(&broken, file.to_str(), &monolayer_check::Options::default());
 
     let page = out.join("report.html");
     let source = Data { dataset: &data, source: &file.to_string_lossy() };
     replace_file(&page, report::page(&[&dir], Some(&source))?.as_bytes())?;
     if let Some(path) = &args.picture {
-        draw(path, &picture::ids(&compiled.model, &data, "May", 0)?)?;
+        draw(path, &picture::ids(compiled.model(), &data, "May", 0)?)?;
     }
 
     let claims = Claims::run(shared)?;
@@ -81,23 +73,60 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
         "page": page,
         "picture": args.picture,
     });
-    let text = format!(
-        "A corpus of {} tokens ({} sentences, {} labels), compiled into one rank-1 attention layer, no training:\n{}\n\
-         Run: {with_attention} tokens right; with its attention switched off, {without_attention}.\n\n\
-         {}\n\n\
-         The paper's statements, run: {}. monolayer claims lists them.\n\n\
-         Look at it: open {} in a browser, and point at words.\n\n\
-         next: monolayer memorize YOUR.conll --out model\n",
-        count(data.tokens()),
-        count(data.sequences()),
-        data.label_ids().map_or(0, |ids| ids.iter().max().map_or(0, |&m| m + 1)),
-        memorize::table_of(&data, &compiled, None),
-        checked(&report, &refuted, &out),
-        claims.text(),
-        page.display(),
-    );
+    let found = Found {
+        data: &data,
+        compiled: &compiled,
+        right: [with_attention, without_attention],
+        checked: checked(&report, &refuted, &out),
+        claims: &claims,
+        page: &page,
+    };
     let holds = verified && refuted.verdict == monolayer_check::Verdict::Refuted && claims.disagree == 0;
-    Ok(Outcome::decided(json, text, holds))
+    Ok(Outcome::decided(json, found.text(), holds))
+}
+
+impl Args {
+    /// Where to write.
+    fn directory(&self) -> Result<PathBuf> {
+        let out = match &self.out {
+            Some(out) => out.clone(),
+            None => tempfile::Builder::new().prefix("monolayer-demo-").tempdir()?.keep(),
+        };
+        std::fs::create_dir_all(&out).map_err(|e| Error::io(&out, e))?;
+        Ok(out)
+    }
+}
+
+/// What the tour found.
+struct Found<'a> {
+    data: &'a Dataset,
+    compiled: &'a Compiled,
+    /// Tokens right with attention and without.
+    right: [usize; 2],
+    checked: String,
+    claims: &'a Claims,
+    page: &'a Path,
+}
+
+impl Found<'_> {
+    fn text(&self) -> String {
+        let [with_attention, without_attention] = self.right;
+        format!(
+            "A corpus of {} tokens ({} sentences, {} labels), compiled into one rank-1 attention layer, no training:\n{}\n\
+             Run: {with_attention} tokens right; with its attention switched off, {without_attention}.\n\n\
+             {}\n\n\
+             The paper's statements, run: {}. monolayer claims lists them.\n\n\
+             Look at it: open {} in a browser, and point at words.\n\n\
+             next: monolayer memorize YOUR.conll --out model\n",
+            count(self.data.tokens()),
+            count(self.data.sequences()),
+            self.data.label_ids().map_or(0, |ids| ids.iter().max().map_or(0, |&m| m + 1)),
+            memorize::table_of(self.data, self.compiled, None),
+            self.checked,
+            self.claims.text(),
+            self.page.display(),
+        )
+    }
 }
 
 /// What the checker said of the model, and of the broken one.
@@ -162,15 +191,25 @@ fn draw(path: &Path, scene: &monolayer_lab::plot::Scene) -> Result<(), Error> {
             replace_file(path, scene.svg_file(alt).as_bytes())
         }
         Some("png") => replace_file(path, &scene.png()),
-        _ => Err(Error::request(format!("{}: no kind of picture", path.display()), "name it .svg or .png")),
+        _ => Err(Error::setting(format!("{}: no kind of picture", path.display()), "name it .svg or .png")),
     }
 }
 
 /// A model with one output weight of one hidden unit of the other sign.
-fn with_one_sign_changed<R: Real>(model: &Model<R>) -> Model<R> {
-    let mut model = model.clone();
-    let block = model.transformer.layers[0].feed_forward.as_mut().expect("a compiled model has hidden units");
-    let weight = block.w2.data.iter_mut().find(|w| **w != R::ZERO).expect("a unit that does something");
-    *weight = R::ZERO - *weight;
-    model
+fn with_one_sign_changed(model: &AnyModel) -> AnyModel {
+    fn change<R: Real>(model: &Model<R>) -> AnyModel
+    where
+        AnyModel: From<Model<R>>,
+    {
+        let mut model = model.clone();
+        let block = model.transformer.layers[0].feed_forward.as_mut().expect("a compiled model has hidden units");
+        let weight = block.w2.data.iter_mut().find(|w| **w != R::ZERO).expect("a unit that does something");
+        *weight = R::ZERO - *weight;
+        model.into()
+    }
+    match model {
+        AnyModel::F32(model) => change(model),
+        AnyModel::F64(model) => change(model),
+        AnyModel::Exact(_) => unreachable!("gated units are floats"),
+    }
 }

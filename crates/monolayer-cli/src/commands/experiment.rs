@@ -51,7 +51,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     let mut settings = Settings::new(experiment.as_ref(), args.quick, seeds, args.changes()?)?;
     settings.data = args.data.as_deref().map(Dataset::open).transpose()?;
     if settings.data.is_some() && !experiment.takes_data() {
-        return Err(Error::request(format!("{} generates its data", args.name), "leave --data out").into());
+        return Err(Error::setting(format!("{} generates its data", args.name), "leave --data out").into());
     }
     let suffix = if args.quick { "-quick" } else { "" };
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("runs/{}{suffix}", args.name)));

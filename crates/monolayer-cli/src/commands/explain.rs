@@ -35,9 +35,14 @@ const SHOWN: usize = 4;
 
 pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     let model = AnyModel::open(&args.model)?;
+    if let AnyModel::Exact(_) = model {
+        let help = "predict, verify, inspect and hardmax read such models";
+        let config = args.model.join("config.json");
+        return Err(Error::model(config, "its numbers are exact (weights.json), not floats", help).into());
+    }
     let text = args.sentence.split_whitespace().collect::<Vec<&str>>().join("\n");
     if text.is_empty() {
-        return Err(Error::request("the sentence has no words", "write them separated by spaces").into());
+        return Err(Error::setting("the sentence has no words", "write them separated by spaces").into());
     }
     let sentence = Dataset::read("the sentence", Format::Conll, text.as_bytes())?;
     let data = args.data.as_deref().map(Dataset::open).transpose()?;
@@ -118,7 +123,7 @@ fn units(trace: &Trace) -> String {
 
 /// The sentence of a token, with the token marked and its label.
 fn in_words(data: &Dataset, token: usize) -> String {
-    let sequence = data.place(token).sequence.unwrap_or(1) - 1;
+    let sequence = data.location(token).sequence.unwrap_or(1) - 1;
     let word = |t: usize| if t == token { format!("[{}]", data.token_text(t)) } else { data.token_text(t) };
     let words: Vec<String> = data.range(sequence).map(word).collect();
     format!("{} ({})", words.join(" "), data.label_text(token))

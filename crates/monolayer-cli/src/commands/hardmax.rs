@@ -6,8 +6,7 @@ use std::time::Instant;
 use anyhow::Result;
 use dashu_ratio::RBig;
 use monolayer::model::exact::{map_attention, rational};
-use monolayer::model::exact_file;
-use monolayer::paper::attention::{Attention, Kind, Mask};
+use monolayer::paper::attention::{Attention, AttentionKind, Mask};
 use monolayer::paper::hardmax::{
     HardmaxLayer, SoftmaxGap, Witness, draws, mean_pooling, printed_pair, softmax_gap, witness,
 };
@@ -104,8 +103,8 @@ fn model_text(
 ) -> String {
     let d = attention.heads[0].w_q.cols;
     let read_as = match attention.kind {
-        Kind::Hardmax => "",
-        Kind::Softmax => "; the model uses softmax: its weights are read as those of a hardmax layer",
+        AttentionKind::Hardmax => "",
+        AttentionKind::Softmax => "; the model uses softmax: its weights are read as those of a hardmax layer",
     };
     let shown = |part: &Vec<i64>| shortened(&part.iter().map(ToString::to_string).collect::<Vec<_>>());
     format!(
@@ -175,10 +174,10 @@ fn at_random(args: &Args) -> Result<Outcome> {
 
 /// The attention of a layer of a model, exactly, and which layer it is.
 fn read(dir: &Path, layer: Option<usize>) -> Result<(usize, Attention<RBig>)> {
-    if exact_file::is_exact(dir)? {
-        return pick(&exact_file::read(dir)?, dir, layer, RBig::clone);
+    match AnyModel::open(dir)? {
+        AnyModel::Exact(model) => pick(&model, dir, layer, RBig::clone),
+        floats => pick(&floats.widened(), dir, layer, |&x| rational(x)),
     }
-    pick(&AnyModel::open(dir)?.widened(), dir, layer, |&x| rational(x))
 }
 
 fn pick<T: Clone>(

@@ -6,7 +6,6 @@ use anyhow::Result;
 use dashu_ratio::RBig;
 use monolayer::memorize::paper_parameters;
 use monolayer::model::exact::rational;
-use monolayer::model::exact_file;
 use monolayer::model::file::{self, Config};
 use monolayer::model::rank::rank;
 use monolayer::{AnyModel, Dataset, Error};
@@ -42,8 +41,7 @@ struct Tensor {
 
 /// A model directory, looked into.
 struct Inspected {
-    /// The model to run, unless its numbers are exact.
-    model: Option<AnyModel>,
+    model: AnyModel,
     config: Config,
     words: Option<usize>,
     tensors: Vec<Tensor>,
@@ -51,21 +49,16 @@ struct Inspected {
 
 impl Inspected {
     fn open(dir: &Path) -> Result<Self> {
-        if exact_file::is_exact(dir)? {
-            let model = exact_file::read(dir)?;
-            let tensors = file::tensors(&model).into_iter().map(|(name, shape, data)| exact(name, shape, &data));
-            return Ok(Self {
-                config: file::config_as(&model, exact_file::DTYPE),
-                words: model.words.as_ref().map(|words| words.vocabulary.len()),
-                tensors: tensors.collect(),
-                model: None,
-            });
-        }
         let model = AnyModel::open(dir)?;
         let config = model.config();
         let words = model.vocabulary().map(monolayer::data::Vocabulary::len);
-        let tensors = model.tensors().into_iter().map(|(name, shape, data)| tensor(name, shape, &data)).collect();
-        Ok(Self { model: Some(model), config, words, tensors })
+        let tensors = match &model {
+            AnyModel::Exact(model) => {
+                file::tensors(model).into_iter().map(|(name, shape, data)| exact(name, shape, &data)).collect()
+            }
+            floats => floats.tensors().into_iter().map(|(name, shape, data)| tensor(name, shape, &data)).collect(),
+        };
+        Ok(Self { model, config, words, tensors })
     }
 }
 
@@ -103,9 +96,10 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     rows.push(vec!["all".to_owned(), String::new(), count(parameters), count(nonzero), String::new()]);
     let mut text = format!("{}\n{}", headline(&config), table(&rows, &[4]));
     if let Some(source) = &args.data {
-        let model = model.ok_or_else(|| {
-            Error::request("what attention is worth is measured in floats, and this model is exact", "leave --data out")
-        })?;
+        if let AnyModel::Exact(_) = model {
+            let what = "what attention is worth is measured in floats, and this model is exact";
+            return Err(Error::mismatch(what, "leave --data out").into());
+        }
         let worth = Worth::measure(&model, &Dataset::open(source)?, &config, shared)?;
         text += &worth.text();
         json["worth"] = worth.json();

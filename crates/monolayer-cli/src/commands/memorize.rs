@@ -4,17 +4,14 @@ mod confirm;
 mod vectors;
 
 use std::path::{Path, PathBuf};
-use std::str::FromStr as _;
 use std::time::Instant;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use monolayer::Dataset;
-use monolayer::data::embedding::Embedding;
 use monolayer::data::positions::Positions;
-use monolayer::data::{Labels, Tokens};
-use monolayer::memorize::{Compiled, Memorizer, Precision, paper_parameters};
+use monolayer::memorize::{Details, paper_parameters};
 use monolayer::model::certificate::Claim;
+use monolayer::{Compiled, Dataset, Error, Memorizer, Method, Precision, Source};
 use serde_json::{Value, json};
 
 use super::{DataArgs, MaskArg, Outcome, Shared, place_json};
@@ -66,7 +63,7 @@ pub struct Args {
     unchecked: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, ValueEnum)]
 enum MethodArg {
     /// Hidden units that are active for their own words only
     Gated,
@@ -80,14 +77,14 @@ enum MethodArg {
     Paper,
 }
 
-impl MethodArg {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Gated => "gated",
-            Self::Plateau => "plateau",
-            Self::Interpolate => "interpolate",
-            Self::Deep => "deep",
-            Self::Paper => "paper",
+impl From<MethodArg> for Method {
+    fn from(method: MethodArg) -> Self {
+        match method {
+            MethodArg::Gated => Self::Gated,
+            MethodArg::Plateau => Self::Plateau,
+            MethodArg::Interpolate => Self::Interpolate,
+            MethodArg::Deep => Self::Deep,
+            MethodArg::Paper => Self::Paper,
         }
     }
 }
@@ -99,97 +96,112 @@ enum PrecisionArg {
     F64,
 }
 
+impl From<PrecisionArg> for Precision {
+    fn from(precision: PrecisionArg) -> Self {
+        match precision {
+            PrecisionArg::Auto => Self::Auto,
+            PrecisionArg::F32 => Self::F32,
+            PrecisionArg::F64 => Self::F64,
+        }
+    }
+}
+
 pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     let start = Instant::now();
     let data = args.data.open(shared)?;
-    let words = matches!((&data.tokens, &data.labels), (Tokens::Words { .. }, Labels::Classes { .. }));
-    let method = args.method.unwrap_or(if words { MethodArg::Gated } else { MethodArg::Plateau });
-    if method != MethodArg::Gated {
-        return vectors::run(args, method, &data, shared, start);
-    }
-    let out = args.out()?;
-    let free = args.embedding == "free";
-    let memorizer = Memorizer {
-        embedding: Embedding::from_str(if free { "sign:64" } else { &args.embedding })?,
-        free,
-        positions: args.positions.clone(),
-        mask: args.mask.into(),
-        seed: args.seed,
-        candidates: args.candidates,
-        precision: match args.precision {
-            PrecisionArg::Auto => Precision::Auto,
-            PrecisionArg::F32 => Precision::F32,
-            PrecisionArg::F64 => Precision::F64,
-        },
-        unknown: args.unknown,
-    };
+    let method = args.method.map_or_else(|| Method::for_data(&data), Method::from);
+    // The numbers of the paper's proof have more bits than any use of a file would need.
+    let out = if method == Method::Paper { None } else { Some(args.out()?) };
     let progress = Progress::new(shared, "searching", args.candidates);
-    let compiled = memorizer.compile(&data, &|tried, _gap| progress.add(tried))?;
+    let compiled = args.memorizer(method)?.on_progress(|tried, _gap| progress.add(tried)).compile(&data)?;
     drop(progress);
-    compiled.save(out, &data)?;
-    let holds = args.holds(compiled.is_proved(), &compiled.impossible);
+    if let Some(out) = out {
+        compiled.save(out)?;
+    }
     let seconds = start.elapsed().as_secs_f64();
-    let outcome = Outcome::decided(report(&data, &compiled, seconds), text(args, &data, &compiled, seconds), holds);
-    confirm::confirm(args, out, &data, shared, outcome)
+    let (json, text) = match compiled.details() {
+        Details::Gated(_) => (report(&data, &compiled, seconds), text(args, &data, &compiled, seconds)),
+        Details::Hinges(hinges) => vectors::hinges(args, &data, &compiled, hinges, seconds),
+        Details::Deep(deep) => vectors::deep(&data, &compiled, deep, seconds),
+        Details::Paper(proof) => vectors::paper(&data, &compiled, proof, seconds),
+        Details::Exact => unreachable!("no such precision here"),
+    };
+    let outcome = Outcome::decided(json, text, args.holds(&compiled));
+    match out {
+        Some(out) => confirm::confirm(args, out, &data, shared, outcome),
+        None => Ok(outcome),
+    }
 }
 
 /// Tokens proved right in an arithmetic, and the smallest margin over its error.
 fn certified(compiled: &Compiled, wanted: &str) -> Option<(usize, f64)> {
-    compiled.claims.iter().zip(&compiled.ratios).find_map(|(claim, ratio)| match claim {
+    let ratios = compiled.gated().map_or(&[][..], |details| &details.ratios);
+    compiled.claims().iter().zip(ratios).find_map(|(claim, ratio)| match claim {
         Claim::Labels { arithmetic, right, .. } if arithmetic == wanted => Some((*right, *ratio)),
         _ => None,
     })
 }
 
+/// Hidden units for words, for positions and for contexts.
+fn units(compiled: &Compiled) -> [usize; 3] {
+    compiled.gated().map_or([0; 3], |details| details.units)
+}
+
+/// Tokens proved in single precision, where double precision was chosen.
+fn in_single(compiled: &Compiled) -> Option<usize> {
+    compiled.gated().and_then(|details| details.proved_in_single)
+}
+
+/// How many projections were tried.
+fn candidates(compiled: &Compiled) -> Option<usize> {
+    if let Source::Memorize { candidates, .. } = compiled.source() { Some(*candidates) } else { None }
+}
+
 /// The fields of `--json`.
 pub fn report(data: &Dataset, compiled: &Compiled, seconds: f64) -> Value {
-    let config = compiled.model.config();
+    let config = compiled.model().config();
     let proved = certified(compiled, &config.dtype);
+    let [words, places, contexts] = units(compiled);
     json!({
         "tokens": data.tokens(),
         "sequences": data.sequences(),
-        "memorized": compiled.right,
-        "possible": data.tokens() - compiled.impossible.len(),
-        "conflicts": conflicts(data, &compiled.impossible),
+        "memorized": compiled.right(),
+        "possible": data.tokens() - compiled.impossible().len(),
+        "conflicts": conflicts(data, compiled.impossible()),
         "method": "gated",
         "hidden": config.layers[0].hidden,
-        "units": { "words": compiled.units[0], "places": compiled.units[1], "contexts": compiled.units[2] },
+        "units": { "words": words, "places": places, "contexts": contexts },
         "d": config.d,
         "dtype": config.dtype,
         "max_length": config.max_length,
-        "parameters": compiled.model.parameters(),
-        "nonzero": compiled.model.nonzero_parameters(),
+        "parameters": compiled.model().parameters(),
+        "nonzero": compiled.model().nonzero_parameters(),
         "paper_parameters": paper_parameters(data, 1, config.d),
-        "smallest_gap": compiled.gap,
-        "candidates": compiled.candidates,
+        "smallest_gap": compiled.gap(),
+        "candidates": candidates(compiled),
         "certified": proved.map(|(right, _)| right),
-        "unproved": unproved(data, compiled).map(|t| place_json(data, t)).collect::<Vec<_>>(),
-        "certified_f32": certified(compiled, "f32").map(|(right, _)| right).or(compiled.proved_in_single),
+        "unproved": compiled.unproved().map(|t| place_json(data, t)).collect::<Vec<_>>(),
+        "certified_f32": certified(compiled, "f32").map(|(right, _)| right).or(in_single(compiled)),
         "certified_f64": certified(compiled, "f64").map(|(right, _)| right),
         "smallest_margin_ratio": proved.map(|(_, ratio)| ratio),
         "seconds": seconds,
     })
 }
 
-/// Possible tokens that are not proved in the model's precision.
-fn unproved<'a>(data: &'a Dataset, compiled: &'a Compiled) -> impl Iterator<Item = usize> + 'a {
-    (0..data.tokens()).filter(|&t| !compiled.proved[t] && compiled.impossible.binary_search(&t).is_err())
-}
-
 /// What was compiled, as a table.
 pub fn table_of(data: &Dataset, compiled: &Compiled, seconds: Option<f64>) -> String {
-    let config = compiled.model.config();
-    let possible = data.tokens() - compiled.impossible.len();
+    let config = compiled.model().config();
+    let possible = data.tokens() - compiled.impossible().len();
     let row = |name: &str, value: String, note: String| vec![name.to_owned(), value, note];
-    let [words, places, contexts] = compiled.units;
+    let [words, places, contexts] = units(compiled);
     let tokens = format!("of {} tokens, {} of them possible", count(data.tokens()), count(possible));
     let units = format!("{} for words, {} for places, {} for contexts", count(words), count(places), count(contexts));
     let positions = if config.max_length.is_some() { "with positions" } else { "no positions" };
     let mut rows = vec![
-        row("right", count(compiled.right), tokens),
+        row("right", count(compiled.right()), tokens),
         row("hidden units", count(words + places + contexts), units),
         row("d", config.d.to_string(), format!("{}, {positions}", config.dtype)),
-        row("smallest gap", format!("{:.1e}", compiled.gap), "of the ids' standard deviation".to_owned()),
+        row("smallest gap", format!("{:.1e}", compiled.gap()), "of the ids' standard deviation".to_owned()),
     ];
     let mut precisions = vec![config.dtype.as_str(), "f64"];
     precisions.dedup();
@@ -201,7 +213,7 @@ pub fn table_of(data: &Dataset, compiled: &Compiled, seconds: Option<f64>) -> St
             rows.push(row(&format!("proved in {precision}"), count(right), note));
         }
     }
-    if let Some(proved) = compiled.proved_in_single {
+    if let Some(proved) = in_single(compiled) {
         let note = format!("{} of the possible; hence the model is in f64", percent(proved, possible));
         rows.push(row("proved in f32", count(proved), note));
     }
@@ -211,12 +223,12 @@ pub fn table_of(data: &Dataset, compiled: &Compiled, seconds: Option<f64>) -> St
 
 fn text(args: &Args, data: &Dataset, compiled: &Compiled, seconds: f64) -> String {
     let mut text = table_of(data, compiled, Some(seconds));
-    for &t in compiled.impossible.iter().take(10) {
-        text += &format!("  {}: {:?} contradicts its context\n", data.place(t), data.token_text(t));
+    for &t in compiled.impossible().iter().take(10) {
+        text += &format!("  {}: {:?} contradicts its context\n", data.location(t), data.token_text(t));
     }
-    let open: Vec<usize> = unproved(data, compiled).collect();
+    let open: Vec<usize> = compiled.unproved().collect();
     for &t in open.iter().take(10) {
-        text += &format!("  {}: {:?} is not proved\n", data.place(t), data.token_text(t));
+        text += &format!("  {}: {:?} is not proved\n", data.location(t), data.token_text(t));
     }
     if open.len() > 10 {
         text += &format!("  and {} more are not proved\n", count(open.len() - 10));
@@ -227,24 +239,26 @@ fn text(args: &Args, data: &Dataset, compiled: &Compiled, seconds: f64) -> Strin
 impl Args {
     /// The directory to write to.
     fn out(&self) -> Result<&Path> {
-        self.out.as_deref().ok_or_else(|| monolayer::Error::request("no directory to write to", "add --out DIR").into())
+        self.out.as_deref().ok_or_else(|| Error::setting("no directory to write to", "add --out DIR").into())
     }
 
     /// Whether the result is what was asked for.
-    fn holds(&self, all_possible: bool, impossible: &[usize]) -> bool {
-        all_possible && (!self.strict || impossible.is_empty())
+    fn holds(&self, compiled: &Compiled) -> bool {
+        compiled.is_proved() && (!self.strict || compiled.impossible().is_empty())
     }
 
-    /// How a model was made, for its config.
-    fn source(&self, method: MethodArg, candidates: usize, data: &Dataset) -> Value {
-        json!({
-            "command": "memorize",
-            "method": method.name(),
-            "seed": self.seed,
-            "candidates": candidates,
-            "dataset": data.hash(),
-            "version": env!("CARGO_PKG_VERSION"),
-        })
+    /// How to memorize.
+    fn memorizer(&self, method: Method) -> Result<Memorizer<'_>> {
+        let free = self.embedding == "free";
+        let memorizer = Memorizer::new();
+        Ok(if free { memorizer.free(true) } else { memorizer.embedding(self.embedding.parse()?) }
+            .method(method)
+            .positions(self.positions.clone())
+            .mask(self.mask.into())
+            .seed(self.seed)
+            .candidates(self.candidates)
+            .precision(self.precision.into())
+            .unknown(self.unknown))
     }
 
     /// What to type next.

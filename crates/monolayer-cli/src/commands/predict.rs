@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use monolayer::data;
 use monolayer::model::Predictions;
-use monolayer::model::exact;
-use monolayer::model::exact_file;
-use monolayer::{AnyModel, Dataset, Matrix};
+use monolayer::{AnyModel, Dataset};
 use serde_json::json;
 
 use super::{DataArgs, Outcome, Shared};
@@ -67,15 +65,6 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
 
 /// What the model says, and the names of its labels. Exact models are evaluated in rational arithmetic.
 fn predict(dir: &Path, data: &Dataset, shared: &Shared) -> Result<(Predictions, Option<Vec<String>>)> {
-    if exact_file::is_exact(dir)? {
-        let model = exact_file::read(dir)?;
-        let Some(head) = &model.head else {
-            let rows = exact::outputs(&model, data)?;
-            let numbers = rows.iter().flatten().map(|x| x.to_f64().value()).collect();
-            return Ok((Predictions::Outputs(Matrix::new(rows.len(), model.transformer.d, numbers)), None));
-        };
-        return Ok((Predictions::Labels(exact::labels(&model, data)?), Some(head.labels.clone())));
-    }
     let model = AnyModel::open(dir)?;
     let progress = Progress::new(shared, "predicting", data.tokens());
     let predictions = model.predict_with(data, &|tokens| progress.add(tokens))?;

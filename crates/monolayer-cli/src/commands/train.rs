@@ -131,7 +131,7 @@ fn resumed(options: &Options, overrides: toml::Table) -> Result<Options, Error> 
     let same = Options { epochs: options.epochs, eval_every: options.eval_every, ..new.clone() };
     if same != *options {
         let help = "leave them out: a run goes on with the options it was started with";
-        return Err(Error::request("only --epochs and --eval-every may change when a run is resumed", help));
+        return Err(Error::setting("only --epochs and --eval-every may change when a run is resumed", help));
     }
     Ok(new)
 }

@@ -33,7 +33,7 @@ pub struct Args {
     format: Option<FormatArg>,
     /// Arithmetic in which labels must be right (default: the model's own)
     #[arg(long, value_enum, help_heading = "What to check")]
-    precision: Option<PrecisionArg>,
+    precision: Option<CheckPrecisionArg>,
     /// Largest allowed error of an output coordinate (default: the certificate's)
     #[arg(long, value_name = "X", help_heading = "What to check")]
     tolerance: Option<f64>,
@@ -62,7 +62,7 @@ pub struct Args {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum PrecisionArg {
+enum CheckPrecisionArg {
     F32,
     F64,
     Real,
@@ -81,9 +81,9 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     let default = Options::default();
     let mut options = Options {
         precision: args.precision.map(|precision| match precision {
-            PrecisionArg::F32 => Precision::F32,
-            PrecisionArg::F64 => Precision::F64,
-            PrecisionArg::Real => Precision::Real,
+            CheckPrecisionArg::F32 => Precision::F32,
+            CheckPrecisionArg::F64 => Precision::F64,
+            CheckPrecisionArg::Real => Precision::Real,
         }),
         format: args.format.map(|format| match format {
             FormatArg::Conll => monolayer_check::Format::Conll,
@@ -103,7 +103,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
         on_progress: Some(&on_progress),
     };
     for limit in &args.limit {
-        set_limit(&mut options.limits, limit).map_err(|why| Error::request(why, "write --limit NAME=N"))?;
+        set_limit(&mut options.limits, limit).map_err(|why| Error::setting(why, "write --limit NAME=N"))?;
     }
     let report = monolayer_check::verify(&args.model, args.data.as_deref(), &options);
     drop(options);

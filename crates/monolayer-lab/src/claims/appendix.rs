@@ -6,7 +6,7 @@ use monolayer::data::Format;
 use monolayer::data::embedding::Embedding;
 use monolayer::data::positions::Positions;
 use monolayer::data::token_vectors::TokenVectors;
-use monolayer::paper::attention::{Kind, Mask};
+use monolayer::paper::attention::{AttentionKind, Mask};
 use monolayer::{Dataset, Result};
 
 use super::support::{apart, line, outputs};
@@ -49,7 +49,7 @@ fn appendix_c(context: &Context) -> Result<Finding> {
     let view = View::new(&data, &vectors, Mask::Causal);
     let kappa = context.mutate(None, Some(0.0));
     let scale = FloatWeights { labels_only: false, kappa, w_o: None, seed: 0, candidates: 32 };
-    let found = scale.build(&view, None, &|_, _| {})?.certificate;
+    let found = scale.build(&view, None)?.certificate;
     Ok(Finding::printed(found.holds())
         .count("contexts", view.contexts.count)
         .count("pairs with equal ids", found.coinciding.len())
@@ -57,7 +57,7 @@ fn appendix_c(context: &Context) -> Result<Finding> {
 }
 
 fn empty(context: &Context) -> Result<Finding> {
-    let attention = line(Kind::Softmax, Mask::None, 0.5, 1.0);
+    let attention = line(AttentionKind::Softmax, Mask::None, 0.5, 1.0);
     let z = monolayer::Matrix::new(2, 1, [1.0, 2.0].map(monolayer::arithmetic::Interval::point).to_vec());
     let result = attention.apply_masked(&z, |query, key| query == 0 || context.mutated && key == 1);
     Ok(Finding::repaired(result.is_ok(), result.is_err())
@@ -66,7 +66,7 @@ fn empty(context: &Context) -> Result<Finding> {
 }
 
 fn order(context: &Context) -> Result<Finding> {
-    let attention = line(Kind::Softmax, Mask::Causal, 0.5, 1.0);
+    let attention = line(AttentionKind::Softmax, Mask::Causal, 0.5, 1.0);
     let step = context.mutate(0.0, 0.25);
     let last = |tokens: [f64; 3]| -> Result<_> {
         let placed: Vec<f64> = (0..3).map(|k| tokens[k] + step * k as f64).collect();

@@ -1,17 +1,12 @@
 //! Corollaries 1 and 2, Remarks 1 and 2.
 
 use monolayer::data::context::Contexts;
-use monolayer::data::embedding::Embedding;
 use monolayer::data::positions::Positions;
 use monolayer::data::separation::separation;
-use monolayer::memorize::deep::memorize_deep;
-use monolayer::memorize::paper::memorize_paper;
 use monolayer::memorize::paper_parameters;
-use monolayer::memorize::vectors::{Method, VectorMemo, VectorOptions, memorize_vectors};
-use monolayer::model::exact;
 use monolayer::paper::attention::Mask;
 use monolayer::paper::counterexamples::{corollary_2_radius as smallest_outside, corollary_2_separation};
-use monolayer::{AnyModel, Dataset, Result};
+use monolayer::{AnyModel, Compiled, Dataset, Memorizer, Method, Result};
 use rand::RngExt as _;
 use serde_json::json;
 
@@ -116,9 +111,13 @@ fn right(model: &AnyModel, data: &Dataset) -> Result<usize> {
     Ok(model.right(data)?.unwrap_or(0))
 }
 
-fn memorize(data: &Dataset, method: Method, mask: Mask, positions: Positions) -> Result<VectorMemo> {
-    let options = VectorOptions { method, mask, positions, candidates: 24, ..VectorOptions::default() };
-    memorize_vectors(data, &options, &|_, _| {})
+fn memorize(data: &Dataset, method: Method, mask: Mask, positions: Positions) -> Result<Compiled> {
+    Memorizer::new().method(method).mask(mask).positions(positions).candidates(24).compile(data)
+}
+
+/// A bound on `|F(X) - Y|` in real arithmetic; infinite where none was proved.
+fn real_error(compiled: &Compiled) -> f64 {
+    compiled.hinges().map_or(f64::INFINITY, |hinges| hinges.proof.real_error)
 }
 
 fn corollary_1(context: &Context) -> Result<Finding> {
@@ -126,12 +125,12 @@ fn corollary_1(context: &Context) -> Result<Finding> {
     let [plateau, curve] =
         [Method::Plateau, Method::Interpolate].map(|method| memorize(&data, method, Mask::None, Positions::None));
     let (plateau, curve) = (plateau?, curve?);
-    let run = |memo: &VectorMemo| {
-        let model = AnyModel::from(memo.model.clone());
-        right(&if context.mutated { model.without_attention() } else { model }, &data)
+    let run = |compiled: &Compiled| {
+        let model = compiled.model();
+        right(&if context.mutated { model.without_attention() } else { model.clone() }, &data)
     };
     let counts = [run(&plateau)?, run(&curve)?];
-    let proved = plateau.proof.real_error.max(curve.proof.real_error);
+    let proved = real_error(&plateau).max(real_error(&curve));
     Ok(Finding::printed(counts == [data.tokens(); 2] && proved <= 1e-6)
         .count("tokens", data.tokens())
         .count("right by plateaus", counts[0])
@@ -141,11 +140,14 @@ fn corollary_1(context: &Context) -> Result<Finding> {
 
 fn corollary_1_paper(context: &Context) -> Result<Finding> {
     let data = super::theorem_two::toy()?;
-    match memorize_paper(&data, &Embedding::Sign(8), 0, context.mutate(1 << 15, 512)) {
-        Ok(memo) => Ok(Finding::printed(memo.log2_error <= -64.0)
-            .count("ids", memo.distinct)
-            .count("bits", memo.bits)
-            .number("log2 of |F(X) - Y|, at most", memo.log2_error)),
+    match Memorizer::new().method(Method::Paper).max_bits(context.mutate(1 << 15, 512)).compile(&data) {
+        Ok(compiled) => {
+            let (bits, error) = compiled.paper().map_or((0, f64::INFINITY), |proof| (proof.bits, proof.log2_error));
+            Ok(Finding::printed(error <= -64.0)
+                .count("ids", compiled.context_ids())
+                .count("bits", bits)
+                .number("log2 of |F(X) - Y|, at most", error))
+        }
         Err(error) => Ok(Finding::printed(false).counterexample(error.to_string())),
     }
 }
@@ -154,13 +156,14 @@ fn corollary_1_parameters(context: &Context) -> Result<Finding> {
     let (d, s) = (4, 1);
     let data = pairs(8, d, 6, 1)?;
     let memo = memorize(&data, Method::Interpolate, Mask::None, Positions::None)?;
-    let block = memo.model.transformer.layers[0].feed_forward.as_ref().expect("it has hidden units");
+    let model = memo.model().widened();
+    let block = model.transformer.layers[0].feed_forward.as_ref().expect("it has hidden units");
     // All rows of W1 are one vector; v, W_O and b2 are three more, and kappa is a number.
     let shared = block.w1.iter_rows().all(|row| row == block.w1.row(0));
     let used = block.b1.len() * (d + 1) + 3 * d + 1;
     let allowed = context.mutate(paper_parameters(&data, s, d), 4 * (s + d) + d * (data.sequences() + d));
     Ok(Finding::printed(shared && used <= allowed)
-        .count("ids", memo.distinct)
+        .count("ids", memo.context_ids())
         .count("parameters used", used)
         .count("parameters of the paper", allowed))
 }
@@ -233,18 +236,18 @@ fn corollary_2_memorize(context: &Context) -> Result<Finding> {
     let data = dataset(&sequences)?;
     let positions = context.mutate(Positions::Auto, Positions::None);
     let memo = memorize(&data, Method::Plateau, Mask::None, positions)?;
-    let right = right(&AnyModel::from(memo.model), &data)?;
+    let right = right(memo.model(), &data)?;
     Ok(Finding::printed(right == data.tokens()).count("tokens", data.tokens()).count("right", right))
 }
 
 fn remark_1(context: &Context) -> Result<Finding> {
     let data = pairs(8, 4, 6, 3)?;
     let memo = memorize(&data, Method::Plateau, Mask::Causal, Positions::None)?;
-    let mut model = memo.model;
+    let mut model = memo.model().widened();
     if context.mutated {
         model.transformer.layers[0].attention.as_mut().expect("it has attention").mask = Mask::None;
     }
-    let possible = data.tokens() - memo.agreement.impossible.len();
+    let possible = data.tokens() - memo.impossible().len();
     let right = right(&AnyModel::from(model), &data)?;
     Ok(Finding::printed(right == possible)
         .count("tokens", data.tokens())
@@ -279,19 +282,12 @@ fn remark_2_depth(context: &Context) -> Result<Finding> {
     let pair = |(i, j): (usize, usize)| (vec![vocabulary[i].clone(), vocabulary[j].clone()], vec![label(), label()]);
     let sequences: Vec<_> = (0..words).flat_map(|i| (0..i).map(move |j| (i, j))).map(pair).collect();
     let data = dataset(&sequences)?;
-    let options = VectorOptions { candidates: 24, positions: Positions::None, ..VectorOptions::default() };
-    let memo = memorize_deep(&data, &options, &|_, _| {})?;
-    let wanted = data.label_ids().unwrap_or_default();
-    // Exact arithmetic is slow: a part of the sequences, unless all are asked for.
-    let checked = dataset(&sequences[..context.effort(20, sequences.len()).min(sequences.len())])?;
-    let labels = exact::labels(&memo.exact.model, &checked)?;
-    let names = |data: &Dataset, id: u32| data.label_name(id);
-    let head = memo.exact.model.head.as_ref().map_or(Vec::new(), |head| head.labels.clone());
-    let right = labels.iter().zip(&wanted).filter(|&(&l, &w)| head[l as usize] == names(&data, w)).count();
-    Ok(Finding::printed(memo.nonzero < memo.one_layer && right == labels.len())
-        .count("ids", memo.exact.distinct)
-        .count("numbers other than 0, deep", memo.nonzero)
-        .count("numbers other than 0, one hidden layer", memo.one_layer)
-        .count("labels evaluated exactly", labels.len())
-        .count("right", right))
+    let compiled = Memorizer::new().method(Method::Deep).candidates(24).positions(Positions::None).compile(&data)?;
+    let (nonzero, one_layer) = compiled.deep().map_or((0, 0), |details| (details.nonzero, details.one_layer));
+    Ok(Finding::printed(nonzero < one_layer && compiled.is_proved())
+        .count("ids", compiled.context_ids())
+        .count("numbers other than 0, deep", nonzero)
+        .count("numbers other than 0, one hidden layer", one_layer)
+        .count("labels evaluated exactly", data.tokens())
+        .count("right", compiled.right()))
 }

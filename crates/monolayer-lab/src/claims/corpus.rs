@@ -1,10 +1,10 @@
 //! Section 5: what the experiments on a corpus say.
 
+use monolayer::Memorizer;
 use monolayer::data::context::Contexts;
 use monolayer::data::word_majority;
-use monolayer::memorize::Memorizer;
 use monolayer::paper::attention::Mask;
-use monolayer::{AnyModel, Dataset, Error, Matrix, Place, Result};
+use monolayer::{AnyModel, Dataset, Error, Location, Matrix, Result};
 use monolayer_train::{Architecture, Batch, Engine, Optimizer, Targets, Tokens};
 
 use super::{Claim, Context, Finding};
@@ -51,7 +51,11 @@ pub const CLAIMS: &[Claim] = &[
 /// The labels of the corpus.
 fn labels(data: &Dataset) -> Result<Vec<u32>> {
     data.label_ids().ok_or_else(|| {
-        Error::data(Place::file(&data.name), "no labels", "claims about corpora need a corpus with classes as labels")
+        Error::data(
+            Location::file(&data.name),
+            "no labels",
+            "claims about corpora need a corpus with classes as labels",
+        )
     })
 }
 
@@ -62,14 +66,14 @@ fn right(model: &AnyModel, data: &Dataset) -> Result<usize> {
 
 fn memorize(context: &Context) -> Result<Finding> {
     let data = &context.data;
-    let compiled = Memorizer::default().compile(data, &|_, _| {})?;
-    let model = if context.mutated { compiled.model.without_attention() } else { compiled.model.clone() };
-    let (possible, right) = (data.tokens() - compiled.impossible.len(), right(&model, data)?);
+    let compiled = Memorizer::new().compile(data)?;
+    let model = if context.mutated { compiled.model().without_attention() } else { compiled.model().clone() };
+    let (possible, right) = (data.tokens() - compiled.impossible().len(), right(&model, data)?);
     Ok(Finding::printed(right == possible)
         .count("tokens", data.tokens())
         .count("possible", possible)
         .count("right", right)
-        .count("hidden units", compiled.units.iter().sum()))
+        .count("hidden units", model.config().layers[0].hidden))
 }
 
 fn words(context: &Context) -> Result<Finding> {
@@ -125,7 +129,7 @@ fn train(context: &Context) -> Result<Finding> {
     let batch = Batch { offsets, tokens: Tokens::Words(&ids), targets: Targets::Labels(&labels) };
     let mut best = 0;
     for _ in 0..400 {
-        let diverged = |error| Error::request(format!("training failed: {error}"), "this is a finding, too");
+        let diverged = |error| Error::undefined(format!("training failed: {error}"), "this is a finding, too");
         best = best.max(engine.step(&batch, 1e-2).map_err(diverged)?.right);
     }
     let by_word = data.tokens() - Contexts::of_words(&ids).agree(&labels).impossible.len();
@@ -139,8 +143,8 @@ fn train(context: &Context) -> Result<Finding> {
 
 fn layers(context: &Context) -> Result<Finding> {
     let data = &context.data;
-    let compiled = Memorizer::default().compile(data, &|_, _| {})?;
-    let model = compiled.model.widened();
+    let compiled = Memorizer::new().compile(data)?;
+    let model = compiled.model().widened();
     let attention: Vec<_> = model.transformer.layers.iter().filter_map(|layer| layer.attention.as_ref()).collect();
     let rank = |m: &Matrix<f64>| {
         let mut data = m.data.clone();

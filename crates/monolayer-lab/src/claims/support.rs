@@ -2,7 +2,7 @@
 
 use monolayer::arithmetic::{Ball, Interval};
 use monolayer::data::Format;
-use monolayer::paper::attention::{Attention, Kind, Mask};
+use monolayer::paper::attention::{Attention, AttentionKind, Mask};
 use monolayer::{Dataset, Matrix, Result};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -19,7 +19,7 @@ pub fn vectors(rng: &mut ChaCha8Rng, count: usize, d: usize) -> Vec<f64> {
 }
 
 /// One-dimensional attention with `W_K = W_V = 1`: `w_o` times the mixture of the tokens, scores `query * key`.
-pub fn line(kind: Kind, mask: Mask, query: f64, w_o: f64) -> Attention<Interval> {
+pub fn line(kind: AttentionKind, mask: Mask, query: f64, w_o: f64) -> Attention<Interval> {
     let one = |x: f64| [Interval::point(x)];
     Attention { kind, ..Attention::rank_one(mask, &one(1.0), &one(query), &one(w_o)) }
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use dashu_ratio::RBig;
 use monolayer::Result;
 use monolayer::arithmetic::matrix::Matrix;
-use monolayer::paper::attention::{Attention, Head, Kind, Mask};
+use monolayer::paper::attention::{Attention, AttentionHead, AttentionKind, Mask};
 use monolayer::paper::hardmax::{HardmaxLayer, draw, line, mean_pooling, printed_pair};
 
 use super::support::{self, apart, outputs};
@@ -62,15 +62,15 @@ fn blind(layers: usize, sequences: [&[i64]; 2], places: &[usize]) -> usize {
 }
 
 /// A head that reads the first of four coordinates and writes to another.
-fn head(query: i64, into: usize) -> Head<RBig> {
+fn head(query: i64, into: usize) -> AttentionHead<RBig> {
     let unit = |c: usize, x: i64| Matrix::from_fn(1, 4, move |_, j| RBig::from(if j == c { x } else { 0 }));
     let w_o = Matrix::new(4, 1, unit(into, 1).data);
-    Head { w_q: unit(0, query), w_k: unit(0, 1), w_v: unit(0, 1), w_o }
+    AttentionHead { w_q: unit(0, query), w_k: unit(0, 1), w_v: unit(0, 1), w_o }
 }
 
 fn theorem_1(context: &Context) -> Result<Finding> {
     let heads = vec![head(0, 1), head(1, 2), head(-1, 3)];
-    let layer = HardmaxLayer::new(&Attention { kind: Kind::Hardmax, mask: Mask::None, heads });
+    let layer = HardmaxLayer::new(&Attention { kind: AttentionKind::Hardmax, mask: Mask::None, heads });
     let v = [RBig::ONE, RBig::ZERO, RBig::ZERO, RBig::ZERO];
     let (mut contexts, mut different) = (0, HashSet::new());
     for (a, b, c) in (1..=6).flat_map(|a| (1..a).flat_map(move |b| (1..b).map(move |c| (a, b, c)))) {
@@ -112,7 +112,7 @@ fn zero_token(context: &Context) -> Result<Finding> {
 }
 
 fn softmax(context: &Context) -> Result<Finding> {
-    let attention = support::line(Kind::Softmax, Mask::None, context.mutate(0.25, 0.0), 1.0);
+    let attention = support::line(AttentionKind::Softmax, Mask::None, context.mutate(0.25, 0.0), 1.0);
     let (a, b) = (outputs(&attention, &[1.0, 2.0, 5.0, 6.0])?, outputs(&attention, &[1.0, 3.0, 4.0, 6.0])?);
     let gap = |place: usize| (a[place] - b[place]).mignitude();
     Ok(Finding::printed([0, 3].iter().all(|&place| apart(a[place], b[place])))

@@ -7,11 +7,10 @@ use monolayer::data::embedding::Embedding;
 use monolayer::data::positions::Positions;
 use monolayer::data::separation::{Separation, separation};
 use monolayer::data::token_vectors::TokenVectors;
-use monolayer::memorize::paper::{PaperMemo, memorize_paper};
 use monolayer::model::exact::map_attention;
 use monolayer::paper::attention::Mask;
 use monolayer::paper::theorem_two::Guarantee;
-use monolayer::{Dataset, Matrix, Result};
+use monolayer::{Compiled, Dataset, Matrix, Memorizer, Method, Result};
 use serde_json::{Value, json};
 
 use super::support::{dataset, rng, vectors};
@@ -67,8 +66,8 @@ pub fn toy() -> Result<Dataset> {
 }
 
 /// The paper's weights for it.
-fn paper_weights(data: &Dataset) -> Result<PaperMemo> {
-    memorize_paper(data, &Embedding::Sign(8), 0, 1 << 15)
+fn paper_weights(data: &Dataset) -> Result<Compiled> {
+    Memorizer::new().method(Method::Paper).max_bits(1 << 15).compile(data)
 }
 
 fn one_token(context: &Context) -> Result<Finding> {
@@ -100,7 +99,7 @@ fn floats(context: &Context) -> Result<Finding> {
     let view = View::new(&data, &vectors, Mask::None);
     let kappa = context.mutate(None, Some(0.0));
     let scale = FloatWeights { labels_only: false, kappa, w_o: None, seed: 0, candidates: 32 };
-    let found = scale.build(&view, None, &|_, _| {})?;
+    let found = scale.build(&view, None)?;
     let log2_delta = found.certificate.log2_delta().unwrap_or(f64::NEG_INFINITY);
     Ok(Finding::printed(found.certificate.holds())
         .count("contexts", view.contexts.count)
@@ -110,7 +109,7 @@ fn floats(context: &Context) -> Result<Finding> {
 
 fn equation_7(context: &Context) -> Result<Finding> {
     let data = toy()?;
-    let mut attention = paper_weights(&data)?.attention;
+    let mut attention = paper_weights(&data)?.paper().expect("the paper's constants").attention.clone();
     attention.heads[0].w_o.data.iter_mut().for_each(|w| *w *= context.mutate(1.0, 8.0));
     let attention = map_attention(&attention, |&x| Interval::point(x));
     let constants = separation(2, &VOCABULARY.concat());

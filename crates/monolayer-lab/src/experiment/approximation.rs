@@ -60,7 +60,7 @@ impl Experiment for Approximation {
             program(settings, &function)?;
             for parts in settings.list("grid")? {
                 if parts < 1.0 || parts.fract() != 0.0 {
-                    return Err(Error::request(format!("a grid of {parts}"), "write whole numbers from 1"));
+                    return Err(Error::setting(format!("a grid of {parts}"), "write whole numbers from 1"));
                 }
                 for &name in &names {
                     // Compiling knows no chance that matters here: one seed will do.
@@ -186,7 +186,7 @@ impl Experiment for Approximation {
 fn program(settings: &Settings, text: &str) -> Result<Program> {
     let program = Expression::parse(text, settings.count("dim")?)?.at_length(settings.count("length")?)?;
     if !program.is_equivariant() {
-        return Err(Error::request(
+        return Err(Error::setting(
             format!("{text} treats places differently"),
             "use functions that commute with permutations: trained models here have no positions",
         ));
@@ -199,7 +199,7 @@ fn train(settings: &Settings, at: &At, f: &Program, name: &str, parameters: usiz
     let &(_, layers, full) = TRAINED
         .iter()
         .find(|(known, ..)| *known == name)
-        .ok_or_else(|| Error::request(format!("no model {name:?}"), "leave it out"))?;
+        .ok_or_else(|| Error::setting(format!("no model {name:?}"), "leave it out"))?;
     let (dim, length) = (f.dim(), f.length());
     let options = Options {
         layers,
@@ -234,6 +234,7 @@ fn train(settings: &Settings, at: &At, f: &Program, name: &str, parameters: usiz
     let run = |x: &[f64], y: &mut [f64]| match &model {
         AnyModel::F32(model) => evaluate(model, length, x, y),
         AnyModel::F64(model) => evaluate(model, length, x, y),
+        AnyModel::Exact(_) => unreachable!("training makes floats"),
     };
     let measured = distance(&apply, &run, dim * length, 2.0, points, 1);
     Ok(found(json!({

@@ -6,7 +6,7 @@ use monolayer::memorize::paper_parameters;
 use monolayer::{Error, Result};
 use serde_json::{Value, json};
 
-use super::learner::{Compiled, Task, all};
+use super::learner::{CompiledLearner, Task, all};
 use super::point::{at, found};
 use super::tasks::distinct;
 use super::{At, Experiment, Found, Learner, Points, Settings};
@@ -21,7 +21,7 @@ pub(super) fn learner<'a>(settings: &'a Settings, at: &At) -> Result<&'a dyn Lea
     let found = settings.learners.iter().find(|learner| learner.name() == at.text("learner"));
     found
         .map(AsRef::as_ref)
-        .ok_or_else(|| Error::request(format!("no learner {:?}", at.text("learner")), "leave it out"))
+        .ok_or_else(|| Error::setting(format!("no learner {:?}", at.text("learner")), "leave it out"))
 }
 
 impl Experiment for Capacity {
@@ -52,7 +52,9 @@ impl Experiment for Capacity {
         for learner in &settings.learners {
             for length in settings.list("length")? {
                 for sequences in settings.list("sequences")? {
-                    if learner.name() != Compiled.name() && length * sequences > settings.number("trained_tokens")? {
+                    if learner.name() != CompiledLearner.name()
+                        && length * sequences > settings.number("trained_tokens")?
+                    {
                         continue;
                     }
                     grid.extend(settings.seeds.iter().map(|seed| {

@@ -45,7 +45,7 @@ impl Experiment for Depth {
         for rate in settings.list("rate")? {
             for layers in settings.list("layers")? {
                 if layers < 1.0 || layers.fract() != 0.0 {
-                    return Err(Error::request(format!("{layers} layers"), "write whole numbers from 1"));
+                    return Err(Error::setting(format!("{layers} layers"), "write whole numbers from 1"));
                 }
                 let seeds = settings.seeds.iter();
                 grid.extend(seeds.map(|seed| at(json!({ "rate": rate, "layers": layers, "seed": seed }))));

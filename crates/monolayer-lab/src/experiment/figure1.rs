@@ -14,7 +14,7 @@ use monolayer_train::run::{End, Event, Job, train};
 use monolayer_train::source::Source;
 use serde_json::{Value, json};
 
-use super::learner::{Compiled, Learner as _, Task};
+use super::learner::{CompiledLearner, Learner as _, Task};
 use super::point::{at, found};
 use super::{At, Experiment, Found, Points, Settings, interrupted};
 use crate::example;
@@ -51,7 +51,7 @@ impl Experiment for Figure1 {
         let (layers, epochs) = (settings.list("layers")?, settings.list("epochs")?);
         if layers.len() != epochs.len() {
             let what = format!("{} numbers of layers and {} of epochs", layers.len(), epochs.len());
-            return Err(Error::request(what, "give as many epochs as layers"));
+            return Err(Error::setting(what, "give as many epochs as layers"));
         }
         let mut schemes = settings.names("labels")?;
         if settings.data.is_none() {
@@ -164,14 +164,14 @@ fn curve(runs: &Points) -> Vec<Point> {
 /// What needs no training: the ceilings, and the compiled model.
 fn compiled(settings: &Settings, data: &Dataset, scratch: &Path) -> Result<Found> {
     let ceilings = Ceilings::of(data)
-        .ok_or_else(|| Error::request("the data has no classes", "give a file with a label per token"))?;
+        .ok_or_else(|| Error::mismatch("the data has no classes", "give a file with a label per token"))?;
     let task = Task { data, positions: true, seed: 1, quick: settings.quick, scratch, stop: settings.stop };
     Ok(found(json!({
         "tokens": data.tokens(),
         "word_majority": ceilings.word_majority,
         "without_positions": ceilings.without_positions,
         "with_positions": ceilings.with_positions,
-        "compiled": Compiled.learn(&task)?.right as f64 / data.tokens() as f64,
+        "compiled": CompiledLearner.learn(&task)?.right as f64 / data.tokens() as f64,
     })))
 }
 
@@ -206,7 +206,7 @@ fn trained(settings: &Settings, at: &At, data: &Dataset, scratch: &Path) -> Resu
         End::Stopped => return Err(interrupted()),
         End::Diverged(diverged) => {
             let what = format!("step {}: {} in {}", diverged.step, diverged.what, diverged.tensor);
-            return Err(Error::request(what, "choose a smaller rate"));
+            return Err(Error::undefined(what, "choose a smaller rate"));
         }
     }
     let history = &report.progress.history;

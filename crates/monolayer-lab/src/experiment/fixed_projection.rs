@@ -153,7 +153,7 @@ fn theorem(settings: &Settings, data: &Dataset, options: &Options, scale: &str, 
         return Ok(Weights::new(&view, Scale::Paper, seed, candidates)?.map);
     }
     let tight = FloatWeights { labels_only: false, kappa: None, w_o: None, seed, candidates };
-    let tight = tight.build(&view, None, &|_, _| {})?;
+    let tight = tight.build(&view, None)?;
     let mut map = tight.map;
     if scale == SPREAD {
         let factor = 1.0 / (tight.deviation * length(&map.w));
@@ -164,7 +164,7 @@ fn theorem(settings: &Settings, data: &Dataset, options: &Options, scale: &str, 
 
 /// The vectors of a model's words and places.
 fn token_vectors(model: &Model<f64>) -> Result<TokenVectors> {
-    let words = model.words.as_ref().ok_or_else(|| Error::request("no words", "use data of words with classes"))?;
+    let words = model.words.as_ref().ok_or_else(|| Error::mismatch("no words", "use data of words with classes"))?;
     let d = model.transformer.d;
     Ok(TokenVectors { words: words.embedding.clone(), positions: model.positions.clone(), word_columns: d, used: d })
 }

@@ -41,7 +41,7 @@ impl Experiment for Hardmax {
         for query in settings.list("query")? {
             for beta in settings.list("inverse_temperature")? {
                 if !(1e-6..=1e6).contains(&beta) {
-                    return Err(Error::request(format!("an inverse temperature of {beta}"), "write 1e-6 to 1e6"));
+                    return Err(Error::setting(format!("an inverse temperature of {beta}"), "write 1e-6 to 1e6"));
                 }
                 grid.push(at(json!({ "query": query, "inverse_temperature": beta })));
             }

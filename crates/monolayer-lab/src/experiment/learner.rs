@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use monolayer::data::positions::Positions;
-use monolayer::memorize::{Memorizer, Precision};
 use monolayer::model::certificate::Claim;
-use monolayer::{AnyModel, Dataset, Result};
+use monolayer::{Dataset, Result};
+use monolayer::{Memorizer, Precision};
 
-use super::trained::Trained;
+use super::trained::TrainedLearner;
 
 /// What a learner is given besides the data.
 pub struct Task<'a> {
@@ -51,51 +51,48 @@ pub trait Learner {
 
 /// All learners.
 pub fn all() -> Vec<Box<dyn Learner>> {
-    vec![Box::new(Compiled), Box::new(Trained { full_rank: false }), Box::new(Trained { full_rank: true })]
+    vec![
+        Box::new(CompiledLearner),
+        Box::new(TrainedLearner { full_rank: false }),
+        Box::new(TrainedLearner { full_rank: true }),
+    ]
 }
 
 /// The compiler: Corollary 2.
-pub struct Compiled;
+pub struct CompiledLearner;
 
-impl Compiled {
-    fn memorizer(task: &Task) -> Memorizer {
-        Memorizer {
-            positions: if task.positions { Positions::Sign(32) } else { Positions::None },
-            seed: task.seed,
-            candidates: if task.quick { 64 } else { 256 },
-            precision: Precision::Auto,
-            ..Memorizer::default()
-        }
+impl CompiledLearner {
+    fn memorizer(task: &Task) -> Memorizer<'static> {
+        Memorizer::new()
+            .positions(if task.positions { Positions::Sign(32) } else { Positions::None })
+            .seed(task.seed)
+            .candidates(if task.quick { 64 } else { 256 })
     }
 
     /// How many numbers the compiled model stores.
     pub fn parameters(&self, task: &Task) -> Result<usize> {
-        Ok(stored(&Self::memorizer(task).compile(task.data, &|_, _| {})?.model))
+        Ok(Self::memorizer(task).compile(task.data)?.model().parameters())
     }
 }
 
-fn stored(model: &AnyModel) -> usize {
-    model.parameters()
-}
-
-impl Learner for Compiled {
+impl Learner for CompiledLearner {
     fn name(&self) -> &'static str {
         "compiled"
     }
 
     fn learn(&self, task: &Task) -> Result<Learned> {
         let memorizer = Self::memorizer(task);
-        let auto = memorizer.compile(task.data, &|_, _| {})?;
+        let auto = memorizer.compile(task.data)?;
         // Both precisions of one and the same single-precision model.
-        let single = Memorizer { precision: Precision::F32, ..memorizer }.compile(task.data, &|_, _| {})?;
+        let single = memorizer.precision(Precision::F32).compile(task.data)?;
         let right = |claim: &Claim| if let Claim::Labels { right, .. } = claim { Some(*right) } else { None };
-        let proved: Vec<usize> = single.claims.iter().filter_map(right).collect();
+        let proved: Vec<usize> = single.claims().iter().filter_map(right).collect();
         Ok(Learned {
-            right: auto.right,
-            parameters: stored(&auto.model),
+            right: auto.right(),
+            parameters: auto.model().parameters(),
             proved: proved.try_into().ok(),
-            ratios: single.ratios.try_into().ok(),
-            gap: Some(auto.gap).filter(|gap| gap.is_finite()),
+            ratios: single.gated().and_then(|details| details.ratios.clone().try_into().ok()),
+            gap: Some(auto.gap()).filter(|gap| gap.is_finite()),
         })
     }
 }

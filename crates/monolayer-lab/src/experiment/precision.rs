@@ -52,7 +52,7 @@ impl Experiment for Precision {
         };
         let task =
             Task { data: &data, positions: true, seed: at.seed(), quick: settings.quick, scratch, stop: settings.stop };
-        let learned = learner::Compiled.learn(&task)?;
+        let learned = learner::CompiledLearner.learn(&task)?;
         let tokens = data.tokens() as f64;
         Ok(found(json!({
             "tokens": data.tokens(),

@@ -67,7 +67,7 @@ impl Experiment for AttentionRank {
             let full = settings.count(if part == "function" { "function_dim" } else { "dim" })? as f64;
             let mut ranks: Vec<f64> = settings.list("rank")?.into_iter().map(|rank| rank.min(full)).collect();
             if let Some(rank) = ranks.iter().find(|rank| **rank < 1.0 || rank.fract() != 0.0) {
-                return Err(Error::request(format!("rank {rank}"), "write whole numbers from 1"));
+                return Err(Error::setting(format!("rank {rank}"), "write whole numbers from 1"));
             }
             ranks.dedup();
             for rank in ranks {
@@ -256,7 +256,7 @@ fn gap(settings: &Settings, at: &At) -> Result<Found> {
         let projected = view.project(&v);
         // Scores of a few tenths: where floats hold ids farthest apart.
         let size = (projected.iter().map(|p| p * p).sum::<f64>() / projected.len() as f64).sqrt();
-        let ids = Projection { v, kappa: 0.3 / (size * standard_deviation(&projected)) }.ids(&view);
+        let ids = Projection { v, kappa: 0.3 / (size * standard_deviation(&projected)) }.context_ids(&view);
         let spread = standard_deviation(&ids);
         ids.into_iter().map(|id| id / spread).collect::<Vec<f64>>()
     };

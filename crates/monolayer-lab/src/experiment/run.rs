@@ -15,7 +15,7 @@ use crate::plot::{Figure, sheet};
 
 /// How a run went.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// Grid points in all.
     pub points: usize,
     /// Those that an earlier run had left.
@@ -32,7 +32,7 @@ pub fn run(
     settings: &Settings,
     directory: &Path,
     on_progress: &dyn Fn(usize, usize),
-) -> Result<Outcome> {
+) -> Result<RunOutcome> {
     let grid = experiment.grid(settings)?;
     fs::create_dir_all(directory).map_err(|e| Error::io(directory, e))?;
     claim(directory, &config(experiment, settings))?;
@@ -58,7 +58,7 @@ pub fn run(
     let figures = experiment.figures(settings, &points);
     let summary = experiment.summary(settings, &points);
     publish(experiment, directory, &figures, &summary)?;
-    Ok(Outcome { points: grid.len(), kept, summary, figures })
+    Ok(RunOutcome { points: grid.len(), kept, summary, figures })
 }
 
 /// What was asked, for config.json; nothing in it depends on when or where.

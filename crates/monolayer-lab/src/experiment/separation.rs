@@ -70,7 +70,7 @@ impl Experiment for Separation {
                     let [epsilon, vocabulary, length, dimension] = constants;
                     if epsilon <= 0.0 || dimension < 2.0 || length < 2.0 || vocabulary < length {
                         let help = "epsilon > 0, at least 2 dimensions, 2 to |V| tokens in a sequence";
-                        return Err(Error::request(format!("{name} = {value} is out of range"), help));
+                        return Err(Error::setting(format!("{name} = {value} is out of range"), help));
                     }
                     grid.push(at(json!({
                         "varied": name, "epsilon": epsilon, "vocabulary": vocabulary, "length": length,
@@ -97,7 +97,7 @@ impl Experiment for Separation {
             seed: at.seed(),
             candidates: settings.number("candidates")? as usize,
         };
-        let tight = scale.build(&view, None, &|_, _| {})?;
+        let tight = scale.build(&view, None)?;
         // Definition 2 in full: ids of different tokens must be apart, too.
         let log2_gap = tight.certificate.log2_delta().filter(|x| x.is_finite());
         let proved = |scale: Scale| -> Result<Option<f64>> {

@@ -45,7 +45,7 @@ impl Experiment for Similarity {
         for learner in &settings.learners {
             for differences in settings.list("differences")? {
                 if !(1.0..=settings.number("length")?).contains(&differences) {
-                    return Err(Error::request(
+                    return Err(Error::setting(
                         format!("{differences} differences"),
                         "write 1 to the length of a sequence",
                     ));

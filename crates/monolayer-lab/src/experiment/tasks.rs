@@ -55,8 +55,8 @@ pub fn dataset(sequences: &[Vec<usize>], classes: Vec<Vec<usize>>) -> Dataset {
     }
     Dataset {
         name: "generated".to_owned(),
-        tokens: Tokens::Words { ids, vocabulary },
-        labels: Labels::Classes { ids: labels, names },
+        tokens: Tokens::Words { word_ids: ids, vocabulary },
+        labels: Labels::Classes { label_ids: labels, names },
         offsets,
         lines: Vec::new(),
         warnings: Vec::new(),
@@ -72,11 +72,11 @@ pub fn prefix(data: &Dataset, count: usize) -> Dataset {
     part.offsets.truncate(count + 1);
     part.lines.truncate(end);
     match &mut part.tokens {
-        Tokens::Words { ids, .. } => ids.truncate(end),
+        Tokens::Words { word_ids, .. } => word_ids.truncate(end),
         Tokens::Vectors { d, data } => data.truncate(end * *d),
     }
     match &mut part.labels {
-        Labels::Classes { ids, .. } => ids.truncate(end),
+        Labels::Classes { label_ids, .. } => label_ids.truncate(end),
         Labels::Vectors { d, data } => data.truncate(end * *d),
         Labels::None => {}
     }

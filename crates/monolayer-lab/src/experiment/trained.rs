@@ -5,7 +5,7 @@ use monolayer_train::Options;
 use monolayer_train::options::{Rank, Schedule};
 use monolayer_train::source::Source;
 
-use super::learner::{Compiled, Learned, Learner, Task};
+use super::learner::{CompiledLearner, Learned, Learner, Task};
 use super::training::{Training, size, with_parameters};
 
 /// Embedding dimensions of trained models: the first that leaves half of the parameters to hidden units, or else the last.
@@ -14,12 +14,12 @@ const DIMENSIONS: [usize; 4] = [64, 32, 16, 8];
 const STEPS: usize = 16;
 
 /// Adam on one layer, with attention of rank 1 (eq. 20) or of full rank.
-pub struct Trained {
+pub struct TrainedLearner {
     /// Whether attention has full rank, and value weights of its own.
     pub full_rank: bool,
 }
 
-impl Learner for Trained {
+impl Learner for TrainedLearner {
     fn name(&self) -> &'static str {
         if self.full_rank { "trained, full rank" } else { "trained, rank 1" }
     }
@@ -40,7 +40,7 @@ impl Learner for Trained {
             seed: task.seed,
             ..Options::default()
         };
-        let parameters = Compiled.parameters(task)?;
+        let parameters = CompiledLearner.parameters(task)?;
         let with = |dim: usize| Options { dim: Some(dim), hidden: 0, ..options.clone() };
         let fits = |options: &Options| size(options, task.data).is_ok_and(|size| 2 * size <= parameters);
         let options = DIMENSIONS.map(with).into_iter().find(fits).unwrap_or(options);

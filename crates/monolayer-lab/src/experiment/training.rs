@@ -133,7 +133,7 @@ pub fn nearest(parameters: usize, one: usize, two: usize) -> usize {
 /// An error for data that cannot be trained on.
 pub fn words_and_classes(data: &Dataset) -> Result<()> {
     if data.token_ids().is_empty() || data.label_ids().is_none() {
-        return Err(Error::data(data.place(0), "no words with classes", "use data with classes as labels"));
+        return Err(Error::data(data.location(0), "no words with classes", "use data with classes as labels"));
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ use crate::plot::axis::number;
 pub fn section(directory: &Path, data: Option<&Data>) -> Result<Section> {
     let model = AnyModel::open(directory)?;
     let example = example::dataset()?;
-    let hash = model.source()["dataset"].as_str().map(str::to_owned);
+    let hash = model.source().data_hash().map(str::to_owned);
     let mut file = tempfile::NamedTempFile::new().map_err(|e| Error::io("a temporary file", e))?;
     std::io::Write::write_all(&mut file, example::TEXT.as_bytes()).map_err(|e| Error::io(file.path(), e))?;
     let source = file.path().to_string_lossy().into_owned();
@@ -28,6 +28,10 @@ pub fn section(directory: &Path, data: Option<&Data>) -> Result<Section> {
         (match &model {
             AnyModel::F32(model) => visit(directory, model, data.map(|data| data.dataset))?,
             AnyModel::F64(model) => visit(directory, model, data.map(|data| data.dataset))?,
+            AnyModel::Exact(_) => {
+                let what = "the page runs models in floats, and this one is exact";
+                return Err(Error::mismatch(format!("{}: {what}", directory.display()), "give one in f32 or f64"));
+            }
         })
     };
     let name =

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use monolayer::arithmetic::kernels::{Real, dot};
 use monolayer::data::Tokens;
-use monolayer::paper::attention::{Kind, Mask};
+use monolayer::paper::attention::{AttentionKind, Mask};
 use monolayer::{Dataset, Matrix, Model};
 
 /// At most so many sentences are shown.
@@ -25,7 +25,7 @@ pub fn obstacle<R: Real>(model: &Model<R>) -> Option<&'static str> {
     let [layer] = &model.transformer.layers[..] else { return Some("it has more than one layer") };
     let Some(attention) = &layer.attention else { return Some("it has no attention") };
     match &attention.heads[..] {
-        _ if attention.kind == Kind::Hardmax => Some("its attention is hardmax: there is no curve to show"),
+        _ if attention.kind == AttentionKind::Hardmax => Some("its attention is hardmax: there is no curve to show"),
         [head] if head.w_q.rows == 1 => None,
         _ => Some("its ids are not single numbers: it has more than one head, or a larger one"),
     }
@@ -37,7 +37,9 @@ pub fn obstacle<R: Real>(model: &Model<R>) -> Option<&'static str> {
 impl Reading {
     /// The ids of all tokens. A model without [`obstacle`]; words that it knows.
     pub fn new<R: Real>(model: &Model<R>, data: &Dataset) -> Option<Self> {
-        let (Tokens::Words { ids, vocabulary }, Some(known)) = (&data.tokens, &model.words) else { return None };
+        let (Tokens::Words { word_ids: ids, vocabulary }, Some(known)) = (&data.tokens, &model.words) else {
+            return None;
+        };
         let unknown = known.vocabulary.get(monolayer::model::UNKNOWN);
         let rows: Vec<Option<u32>> =
             vocabulary.names().iter().map(|word| known.vocabulary.get(word).or(unknown)).collect();

@@ -253,7 +253,7 @@ impl Experiment for Counting {
     }
     fn measure(&self, _: &Settings, at: &At, scratch: &Path) -> Result<Found> {
         if self.measured.get() == self.most {
-            return Err(Error::request("interrupted", "go on"));
+            return Err(Error::Interrupted { help: "go on".to_owned() });
         }
         assert!(scratch.is_dir());
         self.measured.set(self.measured.get() + 1);

@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use monolayer::Dataset;
+use monolayer::Memorizer;
 use monolayer::data::Format;
-use monolayer::memorize::Memorizer;
 use monolayer_lab::report::{Data, page};
 use monolayer_lab::{example, picture};
 
 fn compiled(data: &Dataset, directory: &Path) {
-    let memorizer = Memorizer { candidates: 32, ..Memorizer::default() };
-    memorizer.compile(data, &|_, _| {}).unwrap().save(directory, data).unwrap();
+    let memorizer = Memorizer::new().candidates(32);
+    memorizer.compile(data).unwrap().save(directory).unwrap();
 }
 
 fn of(text: &str) -> (tempfile::TempDir, Dataset, String) {
@@ -92,8 +92,8 @@ fn trainings_become_curves() {
 #[test]
 fn the_picture_shows_every_context_of_its_word() {
     let data = example::dataset().unwrap();
-    let compiled = Memorizer { candidates: 32, ..Memorizer::default() }.compile(&data, &|_, _| {}).unwrap();
-    let drawn = |word: &str| picture::ids(&compiled.model, &data, word, 0);
+    let compiled = Memorizer::new().candidates(32).compile(&data).unwrap();
+    let drawn = |word: &str| picture::ids(compiled.model(), &data, word, 0);
     let svg = drawn("May").unwrap().svg_file("ids");
     for sentence in ["May sails in May .  PER", "May and June are dry .  DATE", "May I sail the May ?  O"] {
         assert!(svg.contains(sentence), "{sentence}");

@@ -61,7 +61,9 @@ fn losses<R: Real>(case: &Path, training: &Value, dense: bool) -> Vec<f64> {
     let engine = Engine::from_parameters(architecture, optimizer(options), clip, parameters);
     let mut engine = engine.with_dense_embedding(dense);
     let data = Dataset::open(fixtures().join("data.conll").to_str().unwrap()).unwrap();
-    let (DataTokens::Words { ids, .. }, Labels::Classes { ids: labels, .. }) = (&data.tokens, &data.labels) else {
+    let (DataTokens::Words { word_ids: ids, .. }, Labels::Classes { label_ids: labels, .. }) =
+        (&data.tokens, &data.labels)
+    else {
         panic!("words with classes")
     };
     let step = |(batch, rate): (&Value, f64)| {

@@ -5,6 +5,14 @@ use crate::arithmetic::{Interval, rounding};
 /// A map f from sequences of n tokens in `[0, 1]^d` to n vectors of d entries, for fixed n and d.
 ///
 /// Sequences and outputs are row-major `[n, d]`.
+///
+/// ```
+/// use monolayer::{Expression, Function};
+///
+/// let f = Expression::parse("x1; x2", 2)?.at_length(3)?;
+/// assert_eq!((f.dim(), f.length(), f.is_equivariant()), (2, 3, true));
+/// # Ok::<(), monolayer::Error>(())
+/// ```
 pub trait Function: Sync {
     /// Coordinates of a token, and of an output: d.
     fn dim(&self) -> usize;
@@ -45,6 +53,15 @@ pub struct Enclosure {
 }
 
 /// A closure with a Lipschitz constant that its author vouches for.
+///
+/// ```
+/// use monolayer::{Approximator, Lipschitz};
+///
+/// let smallest = |x: &[f64], y: &mut [f64]| y.fill(x.iter().copied().fold(1.0, f64::min));
+/// let f = Lipschitz { name: "the smallest".into(), dim: 1, length: 2, equivariant: true, constant: 1.0, f: smallest };
+/// assert!(Approximator::new().compile(&f, 8)?.certified() < 0.2);
+/// # Ok::<(), monolayer::Error>(())
+/// ```
 pub struct Lipschitz<F> {
     /// What a certificate calls it.
     pub name: String,

@@ -8,7 +8,7 @@ use super::codes::CellCodes;
 use super::quantizer::Quantizer;
 use crate::arithmetic::Interval;
 use crate::arithmetic::float_model::{DOUBLE, Up};
-use crate::memorize::context_id::EXP_ULP;
+use crate::arithmetic::softmax_error::{normalized, product_error, weight_error};
 
 /// Ids lie from here on, in quanta.
 pub const FIRST: f64 = (1_u64 << 52) as f64;
@@ -95,7 +95,7 @@ impl Layout {
     }
 
     /// How far a computed id can be from the true one, in quanta, in any order of summation, for tokens on plateaus of the
-    /// quantizer (THEORY of rounding: docs/format.md). Infinite where nothing is known.
+    /// quantizer (the steps are those of [`crate::arithmetic::softmax_error`]). Infinite where nothing is known.
     pub fn id_error(&self, quantizer: &Quantizer) -> f64 {
         let (u, n) = (Up::new(DOUBLE.u), self.length);
         let (rise, top) = self.reach();
@@ -105,16 +105,15 @@ impl Layout {
         let p = key * (top + e_z);
         let e_p = key * e_z;
         let e_q = kappa * (e_p + u * p);
-        let e_a = p * e_q + kappa * p * e_p + e_p * e_q + u * (p + e_p) * (kappa * p + e_q);
+        let e_a = product_error(&DOUBLE, (p, e_p), (kappa * p, e_q));
         let e_b = Up::count(2) * e_a + u * (self.contrast() + Up::count(4) * e_a);
-        // e^x (1 + 2 EXP_ULP u) - 1, by e^x <= 1 / (1 - x).
-        let theta = (e_b + Up::new(2.0 * EXP_ULP) * u).over(e_b.from_one());
+        let theta = weight_error(&DOUBLE, e_b);
         if !theta.is_known() || theta.get() > 0.5 {
             return f64::INFINITY;
         }
         let spread = key * rise + e_p + e_p;
         let sums = (DOUBLE.gamma(n) + DOUBLE.gamma(n + 2)) * p * (Up::count(1) + theta + theta);
-        let e_g = theta.over(theta.from_one()) * spread + sums + e_p;
+        let e_g = normalized(theta) * spread + sums + e_p;
         let value = Up::count(n).over(self.own).over(self.key);
         (e_z + value * (e_g + u * (p + e_g)) + u * Up::new(self.last())).get()
     }

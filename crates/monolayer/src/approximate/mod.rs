@@ -21,8 +21,6 @@ mod settings;
 mod size;
 mod smallest_grid;
 
-use serde_json::json;
-
 pub use bound::Bound;
 use codes::CellCodes;
 use ids::CellIds;
@@ -36,7 +34,7 @@ pub use smallest_grid::{Needed, SmallestGrid, Tried};
 use crate::approximate::function::Function;
 use crate::arithmetic::matrix::Matrix;
 use crate::error::{Error, Result};
-use crate::model::Model;
+use crate::model::{Model, Source};
 use crate::paper::attention::{Attention, Mask};
 use crate::paper::transformer::{Layer, Transformer};
 use cells::{Cells, Grid, Levels};
@@ -47,6 +45,17 @@ const EDGE: f64 = 1.0 / (1_u64 << 31) as f64;
 const NARROWEST: f64 = 2.0 * EDGE;
 
 /// A model that approximates a function, and what is known of it.
+///
+/// ```
+/// use monolayer::{Approximator, Expression};
+///
+/// let f = Expression::parse("x1 + mean(x1)", 1)?.at_length(2)?;
+/// let approximation = Approximator::new().compile(&f, 8)?;
+/// let mut outputs = [0.0; 2];
+/// approximation.evaluate(&[0.3, 0.6], &mut outputs);
+/// assert!((outputs[0] - 0.75).abs() < 0.2 && approximation.certified() < 0.2);
+/// # Ok::<(), monolayer::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Approximation {
     /// The model.
@@ -104,7 +113,7 @@ impl Approximator<'_> {
     /// Everything but the weights.
     fn blueprint(&self, f: &dyn Function, parts: usize) -> Result<Blueprint> {
         if parts == 0 || !(self.p >= 1.0 && self.p.is_finite()) {
-            return Err(Error::request(
+            return Err(Error::setting(
                 format!("a grid of {parts} parts and p = {}", self.p),
                 "use at least 1 for both",
             ));
@@ -155,7 +164,7 @@ impl Approximator<'_> {
             Some(ids) => (ids.to_string(), format!("about {} hidden units", 2 * u128::from(ids) + 1)),
             None => ("more than 2^63".to_owned(), "twice as many hidden units".to_owned()),
         };
-        Err(Error::request(
+        Err(Error::too_large(
             format!("a grid of {parts} parts makes {ids} ids, {units}, and {} ids are the most here", self.most_ids),
             "use a coarser `grid` or a larger `epsilon`",
         ))
@@ -184,16 +193,15 @@ impl Approximator<'_> {
                 layers: vec![Layer { attention: Some(attention), feed_forward: Some(readout.block()) }],
             },
             head: None,
-            source: json!({
-                "command": "approximate",
-                "length": f.length(),
-                "grid": grid.parts(),
-                "p": self.p,
-                "seed": self.seed,
-                "candidates": self.candidates,
-                "version": env!("CARGO_PKG_VERSION"),
-                "function": f.description(),
-            }),
+            source: Source::Approximate {
+                length: f.length(),
+                grid: grid.parts(),
+                p: self.p,
+                seed: self.seed,
+                candidates: self.candidates,
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                function: f.description(),
+            },
         };
         Approximation {
             model,
@@ -215,7 +223,7 @@ impl Approximator<'_> {
 
 fn does_not_fit(cells: &Cells) -> Error {
     let count = cells.count().unwrap_or(u64::MAX);
-    Error::request(
+    Error::too_large(
         format!("double precision cannot hold the codes of {count} ids of sequences of {} tokens", cells.length),
         "use a coarser `grid`, or shorter sequences",
     )

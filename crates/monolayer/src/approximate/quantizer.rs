@@ -18,7 +18,7 @@ pub struct Quantizer {
     /// The width of a ramp.
     pub ramp: f64,
     /// For each coordinate, its ramps from left to right.
-    steps: Vec<Vec<Ramp>>,
+    steps: Vec<Vec<CodeRamp>>,
     /// For each coordinate, where the cube ends.
     end: Vec<f64>,
     /// The output between the ramps that face left and those that face right.
@@ -29,7 +29,7 @@ pub struct Quantizer {
 
 /// A ramp: the output rises by `rise` between `from` and `from + ramp`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Ramp {
+struct CodeRamp {
     from: f64,
     rise: f64,
     /// Whether its hinges are silent to the left of it.
@@ -56,7 +56,7 @@ impl Quantizer {
             let code: Vec<f64> = places.iter().flatten().map(|&c| c as f64).collect();
             let middle = at.len() / 2;
             base += scale * code[middle];
-            let step = |(i, &from): (usize, &f64)| Ramp {
+            let step = |(i, &from): (usize, &f64)| CodeRamp {
                 from,
                 rise: scale * (code[i + 1] - code[i]),
                 faces_right: i >= middle,
@@ -125,8 +125,8 @@ impl Quantizer {
             let active = |right: bool| {
                 let facing = steps.iter().filter(move |step| step.faces_right == right);
                 let at = if right { end } else { 0.0 };
-                let distance = move |step: &Ramp| Up::new((at - step.from).abs().next_up());
-                let reach = |step: &Ramp| (Up::size(2.0 * step.rise) * distance(step)).over(self.ramp);
+                let distance = move |step: &CodeRamp| Up::new((at - step.from).abs().next_up());
+                let reach = |step: &CodeRamp| (Up::size(2.0 * step.rise) * distance(step)).over(self.ramp);
                 (2 * facing.clone().count(), facing.map(reach).sum::<Up>())
             };
             let (left, right) = (active(false), active(true));
@@ -137,7 +137,7 @@ impl Quantizer {
     }
 }
 
-impl Ramp {
+impl CodeRamp {
     /// Which way its hinges face, where the near one stands, and the far one.
     fn hinges(&self, ramp: f64) -> (f64, f64, f64) {
         if self.faces_right { (1.0, self.from, self.from + ramp) } else { (-1.0, self.from + ramp, self.from) }

@@ -35,8 +35,7 @@ impl Approximation {
         let (arithmetic, bound) = if self.floats { ("f64", self.bound.inside) } else { ("real", self.bound.real) };
         let (arithmetic, function) = (arithmetic.to_owned(), self.function.clone());
         let mut claims = vec![Claim::Distance { arithmetic, p: self.p, bound, function }];
-        let rank = |name| Claim::Rank { tensor: format!("layers.0.attention.{name}"), rank: 1 };
-        claims.extend(["w_q", "w_k", "w_v", "w_o"].map(rank));
+        claims.extend(Claim::rank_one());
         claims
     }
 

@@ -8,8 +8,7 @@ use super::Tried;
 /// How a function is approximated.
 ///
 /// ```
-/// use monolayer::approximate::Approximator;
-/// use monolayer::approximate::expression::Expression;
+/// use monolayer::{Approximator, Expression};
 ///
 /// let f = Expression::parse("x1*mean(x1)", 1)?.at_length(2)?;
 /// let approximation = Approximator::new().p(2.0).compile(&f, 4)?;
@@ -24,10 +23,10 @@ pub struct Approximator<'a> {
     pub(super) effort: usize,
     pub(super) most_ids: u64,
     pub(super) uniform: bool,
-    on_progress: Option<Arc<Listener<'a>>>,
+    on_progress: Option<Arc<StepListener<'a>>>,
 }
 
-type Listener<'a> = dyn Fn(&Progress) + Send + Sync + 'a;
+type StepListener<'a> = dyn Fn(&Progress) + Send + Sync + 'a;
 
 /// What an approximation tells on its way.
 #[derive(Debug, Clone, PartialEq)]

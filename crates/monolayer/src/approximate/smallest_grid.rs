@@ -46,7 +46,7 @@ impl Approximator<'_> {
     /// Approximates f to within `epsilon` on the smallest grid that is found, its parts adapted to f or equal.
     pub fn compile_within(&self, f: &dyn Function, epsilon: f64) -> Result<SmallestGrid> {
         if !(epsilon > 0.0 && epsilon.is_finite()) {
-            return Err(Error::request(format!("`epsilon` {epsilon}"), "use a finite number above 0"));
+            return Err(Error::setting(format!("`epsilon` {epsilon}"), "use a finite number above 0"));
         }
         let adapted = if self.uniform { None } else { self.adapted_within(f, epsilon)? };
         adapted.map_or_else(|| self.uniform_within(f, epsilon), Ok)

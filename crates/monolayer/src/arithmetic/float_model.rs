@@ -115,7 +115,7 @@ pub fn sum_below(a: f64, b: f64) -> f64 {
 
 /// Machine numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Format {
+pub struct FloatFormat {
     /// Half the distance from 1 to the next number.
     pub u: f64,
     /// The smallest normal number.
@@ -125,9 +125,9 @@ pub struct Format {
 }
 
 /// Double precision, in which the proofs are computed.
-pub const DOUBLE: Format = Format { u: f64::EPSILON / 2.0, smallest: f64::MIN_POSITIVE, largest: f64::MAX };
+pub const DOUBLE: FloatFormat = FloatFormat { u: f64::EPSILON / 2.0, smallest: f64::MIN_POSITIVE, largest: f64::MAX };
 
-impl Format {
+impl FloatFormat {
     /// The numbers of type `R`.
     pub fn of<R: Real>() -> Self {
         Self { u: R::UNIT_ROUNDOFF.to_f64(), smallest: R::SMALLEST.to_f64(), largest: R::LARGEST.to_f64() }
@@ -208,8 +208,8 @@ mod tests {
     use crate::arithmetic::rounding::{add_up, div_up, mul_up};
     use proptest::prelude::*;
 
-    const SINGLE: Format =
-        Format { u: f32::EPSILON as f64 / 2.0, smallest: f32::MIN_POSITIVE as f64, largest: f32::MAX as f64 };
+    const SINGLE: FloatFormat =
+        FloatFormat { u: f32::EPSILON as f64 / 2.0, smallest: f32::MIN_POSITIVE as f64, largest: f32::MAX as f64 };
 
     fn any_size() -> impl Strategy<Value = f64> {
         (0_u64..0x7ff0_0000_0000_0000).prop_map(f64::from_bits)

@@ -1,6 +1,14 @@
 //! Row-major matrices: just enough of them.
 
 /// A row-major matrix.
+///
+/// ```
+/// use monolayer::Matrix;
+///
+/// let m = Matrix::from_fn(2, 3, |i, j| 10 * i + j);
+/// assert_eq!(m.row(1), [10, 11, 12]);
+/// assert_eq!(m.map(|x| x % 2).data, [0, 1, 0, 0, 1, 0]);
+/// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Matrix<T> {
     /// How many rows.

@@ -70,7 +70,7 @@ pub fn tellable(view: &View, mut groups: Groups) -> Groups {
 /// Whether the vector of token `t` is exactly 0.
 pub fn is_zero(view: &View, t: usize) -> bool {
     // A sum of floats is 0 only if it is exactly 0.
-    view.vectors.vector(view.ids[t], view.place(t).1).iter().all(|&x| x == 0.0)
+    view.vectors.vector(view.token_ids[t], view.place(t).1).iter().all(|&x| x == 0.0)
 }
 
 /// A float as a rational number.
@@ -84,7 +84,7 @@ pub(crate) fn exact_projection(view: &View, v: &[f64], t: usize) -> RBig {
         let terms = x.iter().zip(v).filter(|&(&x, &v)| x != 0.0 && v != 0.0);
         terms.map(|(&x, &v)| exact(x) * exact(v)).fold(RBig::ZERO, |sum, term| sum + term)
     };
-    let word = dot(view.vectors.words.row(view.ids[t] as usize));
+    let word = dot(view.vectors.words.row(view.token_ids[t] as usize));
     view.vectors.positions.as_ref().map_or(word.clone(), |positions| word + dot(positions.row(view.place(t).1)))
 }
 

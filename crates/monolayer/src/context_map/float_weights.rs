@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::context_map::certificate::{Certificate, MOST_BITS, output_length};
 use crate::context_map::coincidence::tellable;
-use crate::context_map::search::{Found, Search};
+use crate::context_map::search::{Search, SearchResult};
 use crate::context_map::token_separation::{TokenSeparation, token_separation};
 use crate::context_map::{ContextMap, Groups, Projection, View, standard_deviation};
 use crate::error::Result;
@@ -37,7 +37,7 @@ pub struct CertifiedMap {
     /// Its weights.
     pub map: ContextMap,
     /// What was searched for, and how the search went.
-    pub found: Found,
+    pub found: SearchResult,
     /// Definition 1 for the tokens.
     pub separation: TokenSeparation,
     /// Definition 2, proved.
@@ -51,8 +51,18 @@ pub struct CertifiedMap {
 }
 
 impl FloatWeights {
-    /// Searches and certifies. `label` has one label for each context; `on_progress` hears of candidates tried and the best gap.
-    pub fn build(&self, view: &View, label: Option<&[u32]>, on_progress: &dyn Fn(usize, f64)) -> Result<CertifiedMap> {
+    /// Searches and certifies. `label` has one label for each context.
+    pub fn build(&self, view: &View, label: Option<&[u32]>) -> Result<CertifiedMap> {
+        self.build_with(view, label, &|_, _| ())
+    }
+
+    /// The same; `on_progress` hears of candidates tried and the best gap.
+    pub fn build_with(
+        &self,
+        view: &View,
+        label: Option<&[u32]>,
+        on_progress: &dyn Fn(usize, f64),
+    ) -> Result<CertifiedMap> {
         let separation = token_separation(view)?;
         let groups = match label {
             Some(label) if self.labels_only => Groups::by_label(view, label),
@@ -61,15 +71,15 @@ impl FloatWeights {
         let groups = tellable(view, groups);
 
         let start = Instant::now();
-        let search = Search { kappa: self.kappa, grid: GRID, seed: self.seed, candidates: self.candidates };
-        let found = search.run(view, &groups, on_progress);
+        let search = Search::new().kappa(self.kappa).grid(GRID).seed(self.seed).candidates(self.candidates);
+        let found = search.run_with(view, &groups, on_progress);
         let search_time = start.elapsed();
 
         let start = Instant::now();
         let map = self.weights(view, &found.projection, &separation);
         let certificate = Certificate::new(view, &map, &separation, label, MOST_BITS);
         let certificate_time = start.elapsed();
-        let deviation = standard_deviation(&found.projection.ids(view));
+        let deviation = standard_deviation(&found.projection.context_ids(view));
         Ok(CertifiedMap { map, found, separation, certificate, deviation, search_time, certificate_time })
     }
 

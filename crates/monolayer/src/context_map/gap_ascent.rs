@@ -94,7 +94,7 @@ fn gradient(view: &View, projection: &Projection, p: &[f64], t: usize) -> Vec<f6
     let mut gradient = vec![0.0; view.vectors.d()];
     let mut add = |i: usize, factor: f64| {
         let place = view.vectors.positions.as_ref().map(|positions| positions.row(view.place(i).1));
-        for row in std::iter::once(view.vectors.words.row(view.ids[i] as usize)).chain(place) {
+        for row in std::iter::once(view.vectors.words.row(view.token_ids[i] as usize)).chain(place) {
             gradient.iter_mut().zip(row).for_each(|(sum, x)| *sum += factor * x);
         }
     };
@@ -126,7 +126,7 @@ mod tests {
                 let moved = |by: f64| {
                     let mut v = at.v.clone();
                     v[c] += by;
-                    Projection { v, kappa: at.kappa }.ids(&view)
+                    Projection { v, kappa: at.kappa }.context_ids(&view)
                 };
                 let (above, below) = (moved(step), moved(-step));
                 for t in 0..data.tokens() {

@@ -14,13 +14,13 @@ use crate::data::Dataset;
 use crate::data::context::Contexts;
 use crate::data::token_vectors::TokenVectors;
 use crate::model::forward;
-use crate::paper::attention::{Attention, Head, Kind, Mask};
+use crate::paper::attention::{Attention, AttentionHead, AttentionKind, Mask};
 
 /// The sequences of a dataset as attention sees them.
 #[derive(Debug, Clone)]
 pub struct View<'a> {
     /// A number per token, equal for equal words or vectors.
-    pub ids: Vec<u32>,
+    pub token_ids: Vec<u32>,
     /// Where each sequence starts.
     pub offsets: &'a [usize],
     /// Which tokens a query sees.
@@ -34,14 +34,14 @@ pub struct View<'a> {
 impl<'a> View<'a> {
     /// The sequences of a dataset with given vectors and mask.
     pub fn new(data: &'a Dataset, vectors: &'a TokenVectors, mask: Mask) -> Self {
-        let ids = data.token_ids();
-        let contexts = Contexts::new(&ids, &data.offsets, mask, vectors.positions.is_some());
-        Self { ids, offsets: &data.offsets, mask, vectors, contexts }
+        let token_ids = data.token_ids();
+        let contexts = Contexts::new(&token_ids, &data.offsets, mask, vectors.positions.is_some());
+        Self { token_ids, offsets: &data.offsets, mask, vectors, contexts }
     }
 
     /// The inner products of all tokens with `v`.
     pub fn project(&self, v: &[f64]) -> Vec<f64> {
-        self.vectors.project(v, &self.ids, self.offsets)
+        self.vectors.project(v, &self.token_ids, self.offsets)
     }
 
     /// The sequence of token `t`, and its place there, from 0.
@@ -68,8 +68,8 @@ pub struct Projection {
 }
 
 impl Projection {
-    /// `g` for every token, in plain floating point.
-    pub fn ids(&self, view: &View) -> Vec<f64> {
+    /// The context id `g` of every token, in plain floating point.
+    pub fn context_ids(&self, view: &View) -> Vec<f64> {
         let p = view.project(&self.v);
         let blocks = forward::blocks(view.offsets);
         let of_block = |sequences: std::ops::Range<usize>| {
@@ -77,7 +77,7 @@ impl Projection {
             let mut out = Vec::new();
             for window in view.offsets[sequences.start..=sequences.end].windows(2) {
                 let p = &p[window[0]..window[1]];
-                self.ids_at(view.mask, p, 0..p.len(), &mut scores, &mut out);
+                self.context_ids_at(view.mask, p, 0..p.len(), &mut scores, &mut out);
             }
             out
         };
@@ -85,7 +85,7 @@ impl Projection {
     }
 
     /// Appends `g` for the tokens at some places of one sequence of projected tokens.
-    pub(crate) fn ids_at(
+    pub(crate) fn context_ids_at(
         &self,
         mask: Mask,
         p: &[f64],
@@ -137,13 +137,13 @@ impl ContextMap {
         let shares = shares(head_size);
         let outer = |u: &[f64], v: &[f64]| Matrix::from_fn(u.len(), v.len(), |i, j| u[i] * v[j]);
         let ones = vec![1.0; head_size];
-        let head = Head {
+        let head = AttentionHead {
             w_q: outer(&shares, &self.v_q),
             w_k: outer(&ones, &self.v),
             w_v: outer(&ones, &self.v),
             w_o: outer(&self.w, &shares),
         };
-        Attention { kind: Kind::Softmax, mask, heads: vec![head] }
+        Attention { kind: AttentionKind::Softmax, mask, heads: vec![head] }
     }
 }
 
@@ -189,7 +189,7 @@ impl Groups {
             for place in 0..window[1] - window[0] {
                 let context = view.contexts.of_token[t];
                 if !std::mem::replace(&mut seen[context as usize], true) {
-                    let key = (view.ids[t], if view.vectors.positions.is_some() { place } else { 0 });
+                    let key = (view.token_ids[t], if view.vectors.positions.is_some() { place } else { 0 });
                     let group = *number.entry(key).or_insert_with(|| {
                         groups.push(Vec::new());
                         groups.len() - 1

@@ -99,7 +99,7 @@ pub fn projections(view: &View, v: &[f64]) -> Vec<Interval> {
     let places: Option<Vec<Interval>> =
         view.vectors.positions.as_ref().map(|p| p.iter_rows().map(|x| dot(x, v, Interval::point)).collect());
     let place = |t: usize| places.as_ref().map_or(Interval::point(0.0), |places| places[view.place(t).1]);
-    view.ids.iter().enumerate().map(|(t, &id)| words[id as usize] + place(t)).collect()
+    view.token_ids.iter().enumerate().map(|(t, &id)| words[id as usize] + place(t)).collect()
 }
 
 /// `x . v` in some arithmetic.
@@ -126,7 +126,7 @@ impl<'a> Enclosures<'a> {
             if enclosure.lo() == enclosure.hi() {
                 return number(enclosure.lo());
             }
-            let word = dot(vectors.words.row(self.view.ids[t] as usize), v, number);
+            let word = dot(vectors.words.row(self.view.token_ids[t] as usize), v, number);
             let place = vectors.positions.as_ref().map(|p| dot(p.row(self.view.place(t).1), v, number));
             place.map_or(word.clone(), |place| word + place)
         };

@@ -16,28 +16,27 @@ use crate::context_map::{Groups, Projection, View, standard_deviation};
 /// exact even in single precision, in any order of summation.
 pub const SINGLE_GRID: f64 = 1.0 / 131_072.0;
 
+/// How many candidates are tried where nothing else is asked for.
+pub const CANDIDATES: usize = 256;
+
 /// Proposals per round of refinement: enough for every core, and the same on every machine.
 const ROUND: usize = 16;
 
 /// Tokens, about, on which the spread of the ids is estimated during the search.
 const SAMPLE: usize = 6_000;
 
-/// How to search.
+/// How to search for a projection with a wide smallest gap.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Search {
-    /// The scale of queries, in place of one that is searched for.
-    pub kappa: Option<f64>,
-    /// The entries of v are multiples of this.
-    pub grid: f64,
-    /// The seed.
-    pub seed: u64,
-    /// Candidates to try.
-    pub candidates: usize,
+    kappa: Option<f64>,
+    grid: f64,
+    seed: u64,
+    candidates: usize,
 }
 
 /// How a search went.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct SearchResult {
     /// The best projection.
     pub projection: Projection,
     /// Candidates tried.
@@ -46,15 +45,50 @@ pub struct Found {
     pub progress: Vec<(usize, f64)>,
 }
 
-/// Searches for a projection with a wide smallest gap, on the grid of single precision.
-pub fn search(view: &View, groups: &Groups, seed: u64, candidates: usize, on_progress: &dyn Fn(usize, f64)) -> Found {
-    Search { kappa: None, grid: SINGLE_GRID, seed, candidates }.run(view, groups, on_progress)
+impl Default for Search {
+    fn default() -> Self {
+        Self { kappa: None, grid: SINGLE_GRID, seed: 0, candidates: CANDIDATES }
+    }
 }
 
 impl Search {
-    /// A quarter of the candidates are random; of the others half widen the best one's closest pairs, half change it at
+    /// The defaults: seed 0, on the grid of single precision.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The scale of queries, in place of one that is searched for.
+    #[must_use]
+    pub fn kappa(self, kappa: Option<f64>) -> Self {
+        Self { kappa, ..self }
+    }
+
+    /// The entries of v are multiples of this.
+    #[must_use]
+    pub fn grid(self, grid: f64) -> Self {
+        Self { grid, ..self }
+    }
+
+    /// The seed.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+
+    /// Candidates to try.
+    #[must_use]
+    pub fn candidates(self, candidates: usize) -> Self {
+        Self { candidates, ..self }
+    }
+
+    /// The best projection of all candidates.
+    pub fn run(&self, view: &View, groups: &Groups) -> SearchResult {
+        self.run_with(view, groups, &|_, _| ())
+    }
+
+    /// The same. A quarter of the candidates are random; of the others half widen the best one's closest pairs, half change it at
     /// random. `on_progress` hears, after each round, how many were tried in it and the best gap over the spread of the ids.
-    pub fn run(&self, view: &View, groups: &Groups, on_progress: &dyn Fn(usize, f64)) -> Found {
+    pub fn run_with(&self, view: &View, groups: &Groups, on_progress: &dyn Fn(usize, f64)) -> SearchResult {
         let objective = Objective::new(view, groups);
         // Where nothing must be told apart every candidate is as good as the first.
         let candidates = if groups.0.is_empty() { 1 } else { self.candidates.max(1) };
@@ -93,7 +127,7 @@ impl Search {
             on_progress(round, value);
         }
         let (_, projection) = best.expect("at least one candidate");
-        Found { projection, candidates: tried, progress }
+        SearchResult { projection, candidates: tried, progress }
     }
 
     /// A random direction on the grid, and a scale at which scores vary by a fraction of one: where the softmax is far both
@@ -104,9 +138,9 @@ impl Search {
             if i < vectors.used { self.on_grid(rng.random_range(-1.0..1.0)) } else { 0.0 }
         };
         let v: Vec<f64> = (0..vectors.d()).map(|i| entry(i, rng)).collect();
-        let sample = &view.ids[..view.ids.len().min(SAMPLE)];
+        let sample = &view.token_ids[..view.token_ids.len().min(SAMPLE)];
         let end = view.offsets.partition_point(|&start| start <= sample.len()) - 1;
-        let p = vectors.project(&v, &view.ids[..view.offsets[end.max(1)]], &view.offsets[..=end.max(1)]);
+        let p = vectors.project(&v, &view.token_ids[..view.offsets[end.max(1)]], &view.offsets[..=end.max(1)]);
         let square = p.iter().map(|p| p * p).sum::<f64>() / p.len() as f64;
         let spread = square.sqrt() * standard_deviation(&p);
         let tau = [0.125, 0.25, 0.5][rng.random_range(0..3)];
@@ -163,7 +197,7 @@ impl<'a> Objective<'a> {
             }
         }
         let sequences = view.offsets.len() - 1;
-        let sample = (0..sequences).step_by((view.ids.len() / SAMPLE).max(1)).collect();
+        let sample = (0..sequences).step_by((view.token_ids.len() / SAMPLE).max(1)).collect();
         Self { view, groups, work, sample }
     }
 
@@ -175,11 +209,17 @@ impl<'a> Objective<'a> {
     fn ids_of(&self, projection: &Projection, p: &[f64]) -> Vec<f64> {
         let view = self.view;
         let (mut scores, mut wanted) = (Vec::new(), Vec::new());
-        let mut g = vec![f64::NAN; view.ids.len()];
+        let mut g = vec![f64::NAN; view.token_ids.len()];
         for (sequence, tokens) in &self.work {
             let (start, end) = (view.offsets[*sequence], view.offsets[*sequence + 1]);
             wanted.clear();
-            projection.ids_at(view.mask, &p[start..end], tokens.iter().map(|t| t - start), &mut scores, &mut wanted);
+            projection.context_ids_at(
+                view.mask,
+                &p[start..end],
+                tokens.iter().map(|t| t - start),
+                &mut scores,
+                &mut wanted,
+            );
             tokens.iter().zip(&wanted).for_each(|(&t, &id)| g[t] = id);
         }
         g
@@ -192,7 +232,7 @@ impl<'a> Objective<'a> {
         let (mut scores, mut spread) = (Vec::new(), Vec::new());
         for &sequence in &self.sample {
             let p = &p[view.offsets[sequence]..view.offsets[sequence + 1]];
-            projection.ids_at(view.mask, p, 0..p.len(), &mut scores, &mut spread);
+            projection.context_ids_at(view.mask, p, 0..p.len(), &mut scores, &mut spread);
         }
         let gap = self.groups.smallest_gap(|t| g[t]).gap;
         if gap > 0.0 { gap / standard_deviation(&spread) } else { 0.0 }

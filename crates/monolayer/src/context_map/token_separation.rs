@@ -63,7 +63,7 @@ pub fn tokens(view: &View) -> Vec<(u32, usize)> {
     let places = view.vectors.positions.is_some();
     let mut seen = BTreeSet::new();
     for window in view.offsets.windows(2) {
-        for (place, &id) in view.ids[window[0]..window[1]].iter().enumerate() {
+        for (place, &id) in view.token_ids[window[0]..window[1]].iter().enumerate() {
             seen.insert((id, if places { place } else { 0 }));
         }
     }
@@ -114,11 +114,13 @@ fn all_pairs(view: &View, tokens: &[(u32, usize)]) -> Result<f64> {
         let later = (0..tokens.len()).find(|&i| first[of_row[i] as usize] != i).expect("a row that is not new");
         let place = |i: usize| {
             let (id, place) = tokens[i];
-            let same = |t: usize| view.ids[t] == id && (view.vectors.positions.is_none() || view.place(t).1 == place);
-            let (sequence, place) = view.place((0..view.ids.len()).find(|&t| same(t)).expect("a token that occurs"));
+            let same =
+                |t: usize| view.token_ids[t] == id && (view.vectors.positions.is_none() || view.place(t).1 == place);
+            let (sequence, place) =
+                view.place((0..view.token_ids.len()).find(|&t| same(t)).expect("a token that occurs"));
             format!("token {} of sequence {}", place + 1, sequence + 1)
         };
-        return Err(Error::request(
+        return Err(Error::too_close(
             format!("{} and {} get the same vector", place(first[of_row[later] as usize]), place(later)),
             "choose other `positions` (auto keeps different tokens apart), or none",
         ));

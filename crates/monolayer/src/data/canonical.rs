@@ -48,7 +48,7 @@ impl Dataset {
 
     fn token_texts(&self) -> Texts<'_> {
         match &self.tokens {
-            Tokens::Words { ids, vocabulary } => {
+            Tokens::Words { word_ids: ids, vocabulary } => {
                 let text = |word: &String| match self.written.tokens {
                     Names::Integers => word.clone(),
                     Names::Columns | Names::Strings => quoted(word),
@@ -67,7 +67,9 @@ impl Dataset {
         };
         match &self.labels {
             Labels::None => None,
-            Labels::Classes { ids, names } => Some(Texts::Names(ids, names.names().iter().map(text).collect())),
+            Labels::Classes { label_ids, names } => {
+                Some(Texts::Names(label_ids, names.names().iter().map(text).collect()))
+            }
             Labels::Vectors { d, data } => Some(Texts::Vectors(*d, data)),
         }
     }

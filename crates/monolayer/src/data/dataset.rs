@@ -3,11 +3,20 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::error::Place;
+use crate::error::Location;
 
 /// Sequences of tokens with a label per token.
 ///
 /// Tokens of all sequences lie one after another; `offsets[i]..offsets[i + 1]` are those of sequence `i`.
+///
+/// ```
+/// use monolayer::Dataset;
+///
+/// let data = Dataset::from_sequences(&[["a", "b", "a"]], &[["X", "Y", "X"]])?;
+/// assert_eq!(data.range(0), 0..3);
+/// assert_eq!(data.location(1).to_string(), "<memory> (sequence 1, token 2)");
+/// # Ok::<(), monolayer::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dataset {
     /// The file it came from, `<stdin>`, or the task's name.
@@ -27,12 +36,21 @@ pub struct Dataset {
 }
 
 /// The tokens of a dataset.
+///
+/// ```
+/// use monolayer::{Dataset, Tokens};
+///
+/// let data = Dataset::from_sequences(&[["a", "b", "a"]], &[["X", "Y", "X"]])?;
+/// let Tokens::Words { word_ids, vocabulary } = &data.tokens else { panic!("words") };
+/// assert_eq!((word_ids.as_slice(), vocabulary.name(1)), (&[0, 1, 0][..], "b"));
+/// # Ok::<(), monolayer::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Tokens {
     /// Words, as ids into a vocabulary.
     Words {
-        /// The word of each token.
-        ids: Vec<u32>,
+        /// The word id of each token.
+        word_ids: Vec<u32>,
         /// All words in order of first appearance.
         vocabulary: Vocabulary,
     },
@@ -46,14 +64,23 @@ pub enum Tokens {
 }
 
 /// The labels of a dataset.
+///
+/// ```
+/// use monolayer::{Dataset, Labels};
+///
+/// let data = Dataset::from_sequences(&[["a", "b"]], &[["X", "Y"]])?;
+/// let Labels::Classes { label_ids, names } = &data.labels else { panic!("classes") };
+/// assert_eq!((label_ids.as_slice(), names.len()), (&[0, 1][..], 2));
+/// # Ok::<(), monolayer::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Labels {
     /// The dataset has none.
     None,
     /// Classes, as ids into the names.
     Classes {
-        /// The class of each token.
-        ids: Vec<u32>,
+        /// The label id of each token.
+        label_ids: Vec<u32>,
         /// All names in order of first appearance.
         names: Vocabulary,
     },
@@ -88,6 +115,14 @@ pub enum Names {
 }
 
 /// Names numbered in order of first appearance.
+///
+/// ```
+/// use monolayer::Vocabulary;
+///
+/// let mut words = Vocabulary::default();
+/// assert_eq!((words.add("May"), words.add("sails"), words.add("May")), (0, 1, 0));
+/// assert_eq!((words.get("sails"), words.name(0)), (Some(1), "May"));
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Vocabulary {
     names: Vec<String>,
@@ -161,7 +196,7 @@ impl Dataset {
     /// The word of token `t`, if tokens are words.
     pub fn word(&self, t: usize) -> Option<&str> {
         match &self.tokens {
-            Tokens::Words { ids, vocabulary } => Some(vocabulary.name(ids[t])),
+            Tokens::Words { word_ids, vocabulary } => Some(vocabulary.name(word_ids[t])),
             Tokens::Vectors { .. } => None,
         }
     }
@@ -169,15 +204,15 @@ impl Dataset {
     /// The name of the label of token `t`, if labels are classes.
     pub fn label(&self, t: usize) -> Option<&str> {
         match &self.labels {
-            Labels::Classes { ids, names } => Some(names.name(ids[t])),
+            Labels::Classes { label_ids, names } => Some(names.name(label_ids[t])),
             Labels::None | Labels::Vectors { .. } => None,
         }
     }
 
     /// Where token `t` stands in its file.
-    pub fn place(&self, t: usize) -> Place {
+    pub fn location(&self, t: usize) -> Location {
         let sequence = self.offsets.partition_point(|&start| start <= t) - 1;
-        Place {
+        Location {
             file: self.name.clone(),
             line: self.lines.get(t).map(|&line| line as usize),
             column: None,

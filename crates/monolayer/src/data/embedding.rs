@@ -12,9 +12,19 @@ use rand_distr::{Distribution, StandardNormal};
 
 use crate::arithmetic::matrix::Matrix;
 use crate::data::Vocabulary;
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Location, Result};
 
 /// Where the vectors of words come from.
+///
+/// ```
+/// use monolayer::{Embedding, Vocabulary};
+///
+/// let mut words = Vocabulary::default();
+/// words.add("May");
+/// let codes = "sign:8".parse::<Embedding>()?.codes(&words, 0)?;
+/// assert!(codes.row(0).iter().all(|x| x.abs() == 1.0));
+/// # Ok::<(), monolayer::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Embedding {
     /// Entries +1 and -1.
@@ -31,7 +41,7 @@ impl FromStr for Embedding {
     fn from_str(text: &str) -> Result<Self> {
         let dimension = |d: &str| {
             d.parse().ok().filter(|&d| d > 0).ok_or_else(|| {
-                Error::request(format!("{d:?} is not a dimension"), "write a whole number above 0, as in sign:64")
+                Error::setting(format!("{d:?} is not a dimension"), "write a whole number above 0, as in sign:64")
             })
         };
         match text.split_once(':') {
@@ -62,7 +72,7 @@ fn distinct(words: &Vocabulary, d: usize, draw: impl Fn(&str, u32) -> Vec<f64>) 
     for word in words.names() {
         let free = |code: &Vec<f64>| taken.insert(code.iter().map(|x| x.to_bits()).collect::<Vec<u64>>());
         let code = (0..ATTEMPTS).map(|attempt| draw(word, attempt)).find(free).ok_or_else(|| {
-            Error::request(
+            Error::too_large(
                 format!("{} words are too many for different codes of dimension {d}", words.len()),
                 "use a larger dimension",
             )
@@ -107,8 +117,8 @@ fn read(path: &Path, words: &Vocabulary) -> Result<Matrix<f64>> {
             continue;
         }
         let bad = |what: String| {
-            let place = Place { file: name.clone(), line: Some(i + 1), ..Place::default() };
-            Error::data(place, what, "an embedding has a word and its numbers per line, as many on each")
+            let location = Location { file: name.clone(), line: Some(i + 1), ..Location::default() };
+            Error::data(location, what, "an embedding has a word and its numbers per line, as many on each")
         };
         if *d.get_or_insert(fields.len()) != fields.len() || fields.is_empty() {
             return Err(bad(format!("{} numbers where there should be {}", fields.len(), d.unwrap_or(1).max(1))));
@@ -124,8 +134,8 @@ fn read(path: &Path, words: &Vocabulary) -> Result<Matrix<f64>> {
     let mut data = Vec::with_capacity(words.len() * d);
     for (id, word) in words.names().iter().enumerate() {
         let row = rows.get(&(id as u32)).ok_or_else(|| {
-            let place = Place { file: name.clone(), ..Place::default() };
-            Error::data(place, format!("no vector for the word {word:?}"), "add one, or use sign:D or random:D")
+            let location = Location { file: name.clone(), ..Location::default() };
+            Error::data(location, format!("no vector for the word {word:?}"), "add one, or use sign:D or random:D")
         })?;
         data.extend(row);
     }

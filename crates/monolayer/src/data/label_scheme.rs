@@ -32,7 +32,7 @@ impl FromStr for LabelScheme {
             "as-is" => Ok(Self::AsIs),
             "iob1" => Ok(Self::Iob1),
             "iob2" => Ok(Self::Iob2),
-            _ => Err(Error::request(format!("{name:?} is not a label scheme"), "the schemes are as-is, iob1 and iob2")),
+            _ => Err(Error::setting(format!("{name:?} is not a label scheme"), "the schemes are as-is, iob1 and iob2")),
         }
     }
 }
@@ -43,8 +43,8 @@ impl LabelScheme {
         if self == Self::AsIs {
             return Ok(data);
         }
-        let Labels::Classes { ids, names } = &data.labels else {
-            return Err(Error::request(
+        let Labels::Classes { label_ids: ids, names } = &data.labels else {
+            return Err(Error::mismatch(
                 format!("{}: a label scheme, but the data has no classes as labels", data.name),
                 "leave the labels as is",
             ));
@@ -52,7 +52,7 @@ impl LabelScheme {
         let tags: Vec<Option<Tag>> = names.names().iter().map(|name| Tag::parse(name)).collect();
         if let Some(t) = ids.iter().position(|&id| tags[id as usize].is_none()) {
             let what = format!("the label {:?} is neither O nor B-TYPE nor I-TYPE", data.label_text(t));
-            return Err(Error::data(data.place(t), what, "leave the labels as is"));
+            return Err(Error::data(data.location(t), what, "leave the labels as is"));
         }
         let mut rewritten = Vocabulary::default();
         let mut new_ids = Vec::with_capacity(ids.len());
@@ -60,7 +60,7 @@ impl LabelScheme {
             let sequence: Vec<Tag> = ids[range].iter().filter_map(|&id| tags[id as usize]).collect();
             new_ids.extend(self.rewrite(&sequence).iter().map(|label| rewritten.add(label)));
         }
-        let labels = Labels::Classes { ids: new_ids, names: rewritten };
+        let labels = Labels::Classes { label_ids: new_ids, names: rewritten };
         Ok(Dataset { labels, ..data })
     }
 

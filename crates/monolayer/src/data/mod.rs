@@ -6,6 +6,7 @@ pub mod context;
 mod dataset;
 pub mod embedding;
 pub mod entities;
+mod from_memory;
 mod label_scheme;
 mod numbering;
 pub mod positions;

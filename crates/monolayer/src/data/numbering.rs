@@ -7,7 +7,7 @@ impl Dataset {
     /// A number per token, equal for equal words or vectors.
     pub fn token_ids(&self) -> Vec<u32> {
         match &self.tokens {
-            Tokens::Words { ids, .. } => ids.clone(),
+            Tokens::Words { word_ids, .. } => word_ids.clone(),
             Tokens::Vectors { d, data } => distinct_rows(*d, data).0,
         }
     }
@@ -16,7 +16,7 @@ impl Dataset {
     pub fn label_ids(&self) -> Option<Vec<u32>> {
         match &self.labels {
             Labels::None => None,
-            Labels::Classes { ids, .. } => Some(ids.clone()),
+            Labels::Classes { label_ids, .. } => Some(label_ids.clone()),
             Labels::Vectors { d, data } => Some(distinct_rows(*d, data).0),
         }
     }
@@ -24,7 +24,7 @@ impl Dataset {
     /// Token `t` for people.
     pub fn token_text(&self, t: usize) -> String {
         match &self.tokens {
-            Tokens::Words { ids, vocabulary } => vocabulary.name(ids[t]).to_owned(),
+            Tokens::Words { word_ids, vocabulary } => vocabulary.name(word_ids[t]).to_owned(),
             Tokens::Vectors { d, data } => vector_text(&data[t * d..(t + 1) * d]),
         }
     }
@@ -33,7 +33,7 @@ impl Dataset {
     pub fn label_text(&self, t: usize) -> String {
         match &self.labels {
             Labels::None => String::new(),
-            Labels::Classes { ids, names } => names.name(ids[t]).to_owned(),
+            Labels::Classes { label_ids, names } => names.name(label_ids[t]).to_owned(),
             Labels::Vectors { d, data } => vector_text(&data[t * d..(t + 1) * d]),
         }
     }

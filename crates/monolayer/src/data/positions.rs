@@ -10,6 +10,17 @@ use crate::data::separation::separation;
 use crate::error::{Error, Result};
 
 /// Where the vectors of places come from.
+///
+/// ```
+/// use monolayer::{Dataset, Memorizer, Positions};
+///
+/// let data = Dataset::from_sequences(&[["a", "a"]], &[["first", "second"]])?;
+/// let without = Memorizer::new().positions(Positions::None).compile(&data)?;
+/// assert_eq!(without.impossible(), [1]);
+/// let with: Positions = "auto".parse()?;
+/// assert!(Memorizer::new().positions(with).compile(&data)?.impossible().is_empty());
+/// # Ok::<(), monolayer::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Positions {
     /// Used when contexts contradict each other without them.
@@ -56,7 +67,7 @@ impl Positions {
             Self::Sign(d) => Embedding::Sign(*d).codes(&places, seed),
             Self::Random(d) => Embedding::Random(*d).codes(&places, seed),
             Self::File(path) => Embedding::File(path.clone()).codes(&places, seed),
-            Self::None => Err(Error::request("no positions were asked for", "choose other `positions`")),
+            Self::None => Err(Error::setting("no positions were asked for", "choose other `positions`")),
         }
     }
 }

@@ -12,7 +12,7 @@ const MOST_TOKENS: u128 = 50_000_000;
 
 /// What a task asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum TaskKind {
     Copy,
     Reverse,
     Shift,
@@ -24,16 +24,16 @@ enum Kind {
     Dyck,
 }
 
-const KINDS: [(&str, Kind); 9] = [
-    ("copy", Kind::Copy),
-    ("reverse", Kind::Reverse),
-    ("shift", Kind::Shift),
-    ("sort", Kind::Sort),
-    ("histogram", Kind::Histogram),
-    ("majority", Kind::Majority),
-    ("parity", Kind::Parity),
-    ("pattern", Kind::Pattern),
-    ("dyck", Kind::Dyck),
+const KINDS: [(&str, TaskKind); 9] = [
+    ("copy", TaskKind::Copy),
+    ("reverse", TaskKind::Reverse),
+    ("shift", TaskKind::Shift),
+    ("sort", TaskKind::Sort),
+    ("histogram", TaskKind::Histogram),
+    ("majority", TaskKind::Majority),
+    ("parity", TaskKind::Parity),
+    ("pattern", TaskKind::Pattern),
+    ("dyck", TaskKind::Dyck),
 ];
 
 /// A synthetic task, `task:NAME:alphabet=K,length=L`: all sequences of some lengths over an alphabet, labeled by a rule.
@@ -65,7 +65,7 @@ const KINDS: [(&str, Kind); 9] = [
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
-    kind: Kind,
+    kind: TaskKind,
     alphabet: u32,
     lengths: RangeInclusive<u32>,
 }
@@ -74,7 +74,7 @@ impl FromStr for Task {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let fail = |what: String, help: String| Err(Error::request(format!("{text}: {what}"), help));
+        let fail = |what: String, help: String| Err(Error::setting(format!("{text}: {what}"), help));
         let shape = || "write task:NAME:alphabet=K,length=L or length=A..B".to_owned();
         let Some((name, options)) = text.strip_prefix("task:").and_then(|rest| rest.split_once(':')) else {
             return fail("not a task".into(), shape());
@@ -109,7 +109,7 @@ impl FromStr for Task {
             (Ok(first @ 1..), Ok(last)) if first <= last => first..=last,
             _ => return fail(format!("length={lengths} is neither a whole number from 1 nor A..B"), shape()),
         };
-        if kind == Kind::Dyck && alphabet % 2 != 0 {
+        if kind == TaskKind::Dyck && alphabet % 2 != 0 {
             let help = "every bracket has a partner: give an even alphabet";
             return fail(format!("{alphabet} letters are no pairs of brackets"), help.into());
         }
@@ -149,8 +149,8 @@ impl Task {
         }
         Ok(Dataset {
             name: self.to_string(),
-            tokens: Tokens::Words { ids: words, vocabulary },
-            labels: Labels::Classes { ids: classes, names },
+            tokens: Tokens::Words { word_ids: words, vocabulary },
+            labels: Labels::Classes { label_ids: classes, names },
             offsets,
             lines: Vec::new(),
             warnings: Vec::new(),
@@ -167,7 +167,7 @@ impl Task {
                 let exact = length == *self.lengths.end() && tokens < u128::MAX;
                 let least = if exact { "" } else { "at least " };
                 let what = format!("{self} would have {least}{tokens} tokens, more than {MOST_TOKENS}");
-                return Err(Error::request(what, "take a smaller alphabet or shorter sequences"));
+                return Err(Error::too_large(what, "take a smaller alphabet or shorter sequences"));
             }
         }
         Ok(())
@@ -175,7 +175,7 @@ impl Task {
 
     /// The word of letter `x`.
     fn letter(&self, x: u32) -> String {
-        if self.kind == Kind::Dyck {
+        if self.kind == TaskKind::Dyck {
             let closing = x % 2 == 1;
             return match "()[]{}<>".chars().nth(x as usize) {
                 Some(bracket) => bracket.to_string(),
@@ -191,12 +191,14 @@ impl Task {
     /// The name of label `y`, as [`Task::label`] numbers them.
     fn label_name(&self, y: u32) -> String {
         match self.kind {
-            Kind::Shift if y == self.alphabet => "^".to_owned(),
-            Kind::Copy | Kind::Reverse | Kind::Shift | Kind::Sort | Kind::Majority => self.letter(y),
-            Kind::Histogram => y.to_string(),
-            Kind::Parity => ["even", "odd"][y as usize].to_owned(),
-            Kind::Pattern => ["no", "yes"][y as usize].to_owned(),
-            Kind::Dyck => ["valid", "open", "broken"][y as usize].to_owned(),
+            TaskKind::Shift if y == self.alphabet => "^".to_owned(),
+            TaskKind::Copy | TaskKind::Reverse | TaskKind::Shift | TaskKind::Sort | TaskKind::Majority => {
+                self.letter(y)
+            }
+            TaskKind::Histogram => y.to_string(),
+            TaskKind::Parity => ["even", "odd"][y as usize].to_owned(),
+            TaskKind::Pattern => ["no", "yes"][y as usize].to_owned(),
+            TaskKind::Dyck => ["valid", "open", "broken"][y as usize].to_owned(),
         }
     }
 
@@ -207,29 +209,29 @@ impl Task {
         let count = |letter: u32| x.iter().filter(|&&other| other == letter).count() as u32;
         labels.clear();
         match self.kind {
-            Kind::Copy => labels.extend(x),
-            Kind::Reverse => labels.extend(x.iter().rev()),
-            Kind::Shift => {
+            TaskKind::Copy => labels.extend(x),
+            TaskKind::Reverse => labels.extend(x.iter().rev()),
+            TaskKind::Shift => {
                 labels.push(self.alphabet);
                 labels.extend(&x[..x.len() - 1]);
             }
-            Kind::Sort => {
+            TaskKind::Sort => {
                 labels.extend(x);
                 labels.sort_unstable();
             }
-            Kind::Histogram => labels.extend(x.iter().map(|&letter| count(letter))),
-            Kind::Majority => {
+            TaskKind::Histogram => labels.extend(x.iter().map(|&letter| count(letter))),
+            TaskKind::Majority => {
                 // The first of equals in the alphabet: the least letter of those with the largest count.
                 let winner = x.iter().copied().min_by_key(|&letter| (std::cmp::Reverse(count(letter)), letter));
                 labels.extend(x.iter().map(|_| winner.expect("a sequence has a token")));
             }
-            Kind::Parity => labels.resize(x.len(), count(B) % 2),
-            Kind::Pattern => labels.extend((0..x.len()).map(|k| {
+            TaskKind::Parity => labels.resize(x.len(), count(B) % 2),
+            TaskKind::Pattern => labels.extend((0..x.len()).map(|k| {
                 let starts = x[k] == A && x.get(k + 1) == Some(&B);
                 let ends = x[k] == B && k > 0 && x[k - 1] == A;
                 u32::from(starts || ends)
             })),
-            Kind::Dyck => dyck(x, labels),
+            TaskKind::Dyck => dyck(x, labels),
         }
     }
 }
@@ -382,7 +384,7 @@ mod tests {
         for text in ["task:copy:alphabet=2,length=3", "task:copy:length=03..3,alphabet=2"] {
             let data = text.parse::<Task>().unwrap().dataset().unwrap();
             assert_eq!(data.name, "task:copy:alphabet=2,length=3");
-            assert_eq!(data.place(4).to_string(), "task:copy:alphabet=2,length=3 (sequence 2, token 2)");
+            assert_eq!(data.location(4).to_string(), "task:copy:alphabet=2,length=3 (sequence 2, token 2)");
         }
     }
 

@@ -55,7 +55,7 @@ impl TokenVectors {
                     _ => Some(positions.codes(data.longest(), seed)?),
                 };
                 if positions.as_ref().is_some_and(|p| p.cols != *d) {
-                    return Err(Error::request(
+                    return Err(Error::mismatch(
                         format!("positions of another dimension than the vectors' {d}"),
                         format!("use `positions` auto, none, sign:{d} or random:{d}"),
                     ));

@@ -27,7 +27,8 @@ pub fn word_majority(train: &Dataset, test: &Dataset) -> Option<f64> {
 
 /// The words of a dataset with their labels.
 fn pairs(data: &Dataset) -> Option<impl Iterator<Item = (&str, &str)>> {
-    let (Tokens::Words { ids, vocabulary }, Labels::Classes { ids: labels, names }) = (&data.tokens, &data.labels)
+    let (Tokens::Words { word_ids: ids, vocabulary }, Labels::Classes { label_ids: labels, names }) =
+        (&data.tokens, &data.labels)
     else {
         return None;
     };

@@ -33,8 +33,8 @@ pub fn zipf_corpus(tokens: usize, seed: u64) -> Dataset {
     }
     Dataset {
         name: format!("zipf:{tokens}"),
-        tokens: Tokens::Words { ids, vocabulary },
-        labels: Labels::Classes { ids: labels, names },
+        tokens: Tokens::Words { word_ids: ids, vocabulary },
+        labels: Labels::Classes { label_ids: labels, names },
         offsets,
         lines: Vec::new(),
         warnings: Vec::new(),

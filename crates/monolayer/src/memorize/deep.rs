@@ -18,12 +18,14 @@ use dashu_int::{IBig, UBig};
 use dashu_ratio::RBig;
 
 use super::vectors::outputs::Outputs;
-use super::vectors::{ExactMemo, Prepared, VectorOptions, assemble, prepare, source};
+use super::vectors::{Prepared, assemble, compiled_exactly, prepare};
+use super::{Compiled, DeepDetails, Details, Memorizer, Method};
 use crate::arithmetic::matrix::Matrix;
 use crate::context_map::View;
 use crate::data::Dataset;
 use crate::error::{Error, Result};
-use crate::model::Head;
+use crate::model::LabelHead;
+use crate::model::certificate::CertifiedData;
 use crate::model::exact::{map_attention, rational};
 use crate::paper::feed_forward::FeedForward;
 use crate::paper::transformer::Layer;
@@ -50,32 +52,18 @@ pub struct Packing {
     pub blocks: usize,
 }
 
-/// A deep model and what is known of it.
-#[derive(Debug, Clone)]
-pub struct DeepMemo {
-    /// The model, its labels and its ids.
-    pub exact: ExactMemo,
-    /// How ids are packed.
-    pub packing: Packing,
-    /// Numbers other than 0 in the feed-forward layers.
-    pub nonzero: usize,
-    /// The same for the smallest single hidden layer, a curve through all ids: per id a hinge, and a bend of each output, of
-    /// which a class needs one and a vector d.
-    pub one_layer: usize,
-}
-
 /// Memorizes a dataset of M ids with about `sqrt(M)` numbers, times the bits of a label and of a distance, in layers of at most
 /// five units after the first.
-pub fn memorize_deep(data: &Dataset, options: &VectorOptions, on_progress: &dyn Fn(usize, f64)) -> Result<DeepMemo> {
-    let Prepared { labels, outputs, vectors, map } = prepare(data, options, false, on_progress)?;
+pub(super) fn memorize_deep(data: &Dataset, memorizer: &Memorizer) -> Result<Compiled> {
+    let Prepared { labels, outputs, vectors, map } = prepare(data, memorizer, false)?;
     let d = vectors.d();
     if d < 4 {
-        return Err(Error::request(
+        return Err(Error::mismatch(
             format!("vectors of dimension {d} hold fewer than the four registers of the deep method"),
             "use `method` plateau, or vectors of dimension 4 or more",
         ));
     }
-    let agreement = View::new(data, &vectors, options.mask).contexts.agree(&labels);
+    let agreement = View::new(data, &vectors, memorizer.mask).contexts.agree(&labels);
     let count = outputs.points(d).rows;
     let others: Vec<usize> = (0..d).filter(|&i| i != map.coordinate).collect();
     let registers = Registers { z: map.coordinate, v: others[0], matched: others[1], label: others[2] };
@@ -93,15 +81,16 @@ pub fn memorize_deep(data: &Dataset, options: &VectorOptions, on_progress: &dyn 
         }
     };
     let nonzero = blocks.iter().map(nonzero).sum();
-    let attention = map_attention(&map.attention(options.mask), |&x| rational(x));
+    let attention = map_attention(&map.attention(memorizer.mask), |&x| rational(x));
     let mut layers: Vec<Layer<RBig>> =
         blocks.into_iter().map(|block| Layer { attention: None, feed_forward: Some(block) }).collect();
     layers[0].attention = Some(attention);
-    let model = assemble(data, &vectors, layers, head, source(data, options, "deep"));
+    let certified = CertifiedData::new(data, agreement.impossible.len());
+    let model = assemble(data, &vectors, layers, head, memorizer.source(certified.hash(), Method::Deep));
     let written = if model.head.is_some() { 1 } else { d };
     let one_layer = (agreement.label.len() - 1) * (2 + written) + written;
-    let exact = ExactMemo { model, distinct: agreement.label.len(), agreement, gap: map.gap };
-    Ok(DeepMemo { exact, packing, nonzero, one_layer })
+    let details = Details::Deep(DeepDetails { packing, nonzero, one_layer });
+    compiled_exactly(data, certified, model, agreement, map.gap, (Method::Deep, details))
 }
 
 /// Numbers other than 0 in a block.
@@ -303,10 +292,10 @@ impl RegisterProgram {
     }
 
     /// The head that finds the whole number nearest to the register `label`.
-    fn head(&self, names: &[String]) -> Head<RBig> {
+    fn head(&self, names: &[String]) -> LabelHead<RBig> {
         let number = |l: usize| RBig::from(l as u64);
         let weight = |l: usize, i: usize| if i == self.registers.label { number(l) } else { RBig::ZERO };
-        Head {
+        LabelHead {
             labels: names.to_vec(),
             weight: Matrix::from_fn(names.len(), self.d, weight),
             bias: (0..names.len()).map(|l| -(number(l) * number(l)) / RBig::from(2)).collect(),

@@ -7,20 +7,23 @@ use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution as _, StandardNormal};
 
+use super::vectors::assemble;
 use super::vectors::map::first_tokens;
 use super::vectors::outputs::labels_and_outputs;
+use super::{Compiled, Details, Memorizer, Method};
 use crate::arithmetic::matrix::Matrix;
 use crate::arithmetic::{Ball, Interval, Magnitude, Number as _};
 use crate::context_map::View;
 use crate::data::Dataset;
-use crate::data::embedding::Embedding;
 use crate::data::positions::Positions;
 use crate::data::separation::separation;
 use crate::data::token_vectors::TokenVectors;
 use crate::error::{Error, Result};
-use crate::model::exact::map_attention;
+use crate::model::certificate::CertifiedData;
+use crate::model::exact::{center, map_attention, map_block, map_head, rational};
 use crate::paper::attention::{Attention, Mask, dot};
 use crate::paper::feed_forward::FeedForward;
+use crate::paper::transformer::Layer;
 
 /// Bits to begin with; doubled until everything is told apart.
 const BITS: usize = 256;
@@ -32,15 +35,13 @@ const DIRECTIONS: usize = 100;
 /// Constants are taken so much, relatively, to the safe side of their rounding: 2^-40.
 const SLACK: f64 = 1.0 / (1_u64 << 40) as f64;
 
-/// The paper's model of a toy, and what was proved of it.
+/// What was proved of the paper's model of a toy.
 #[derive(Debug, Clone)]
-pub struct PaperMemo {
+pub struct PaperProof {
     /// Eq. 20, with the constants (29) and (32).
     pub attention: Attention<f64>,
     /// The interpolating block; its numbers have `bits` bits.
     pub block: FeedForward<Ball>,
-    /// How many different ids there are.
-    pub distinct: usize,
     /// The binary logarithm of the delta (8) that Theorem 2 promises.
     pub log2_delta: f64,
     /// The binary logarithm of the smallest distance of two ids along the direction of the block.
@@ -52,76 +53,115 @@ pub struct PaperMemo {
 }
 
 /// Memorizes a toy as Corollary 1 says. Sequences must have no duplicates, tokens must not be 0, labels must agree, and
-/// `most_bits` must be enough.
-pub fn memorize_paper(data: &Dataset, embedding: &Embedding, seed: u64, most_bits: usize) -> Result<PaperMemo> {
+/// `max_bits` must be enough.
+pub(super) fn memorize_paper(data: &Dataset, memorizer: &Memorizer) -> Result<Compiled> {
     let (labels, outputs) = labels_and_outputs(data)?;
-    let vectors = TokenVectors::new(data, embedding, &Positions::None, 0, seed)?;
+    let vectors = TokenVectors::new(data, &memorizer.embedding, &Positions::None, 0, memorizer.seed)?;
     let view = View::new(data, &vectors, Mask::None);
     check(data, &view)?;
     let agreement = view.contexts.agree(&labels);
     if let Some(&t) = agreement.impossible.first() {
-        return Err(Error::data(data.place(t), "its context has another label elsewhere", "use another `method`"));
+        return Err(Error::data(data.location(t), "its context has another label elsewhere", "use another `method`"));
     }
     let constants = Constants::new(&vectors.words, data.longest());
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut rng = ChaCha8Rng::seed_from_u64(memorizer.seed);
     let v = constants.direction(&vectors.words, &mut rng)?;
     let a = constants.direction(&vectors.words, &mut rng)?;
-    let attention = constants.attention(&v, &a);
     let points = outputs.points(vectors.d());
-    let first = first_tokens(&view);
-    let target = |context: usize| points.row(agreement.label[context] as usize);
+    let toy = Toy { view: &view, points: &points, label: &agreement.label, attention: constants.attention(&v, &a), a };
+    let proof = toy.prove(&constants, memorizer.max_bits)?;
+    let layer = Layer {
+        attention: Some(map_attention(&toy.attention, |&x| rational(x))),
+        feed_forward: Some(map_block(&proof.block, center)),
+    };
+    let certified = CertifiedData::new(data, 0);
+    let source = memorizer.source(certified.hash(), Method::Paper);
+    let head = outputs.head(&points).map(|head| map_head(&head, |&x| rational(x)));
+    Ok(Compiled {
+        method: Method::Paper,
+        model: assemble(data, &vectors, vec![layer], head, source).into(),
+        // That outputs are within 2^-64 is proved here, with more bits than a checker is asked for.
+        claims: Vec::new(),
+        data: certified,
+        impossible: Vec::new(),
+        proved: vec![true; data.tokens()],
+        right: data.tokens(),
+        gap: proof.log2_gap.exp2(),
+        context_ids: view.contexts.count,
+        details: Details::Paper(proof),
+    })
+}
 
-    let mut bits = BITS;
-    while bits <= most_bits {
-        let rows = enclose(&view, &attention, &first, bits)?;
-        if let Some((block, log2_gap)) = interpolate(&rows, &a, target, bits) {
-            // The block is what it is; the ids are enclosed with twice the bits.
-            let rows = enclose(&view, &attention, &first, 2 * bits)?;
-            let outputs = rows.iter().map(|h| block.apply_token(h));
-            let errors = outputs.enumerate().flat_map(|(c, out)| {
-                out.into_iter()
-                    .zip(target(c))
-                    .map(|(x, &y)| (x - Ball::new(y, bits)).absolute_bounds().1)
-                    .collect::<Vec<_>>()
-            });
-            let error = errors.fold(Magnitude::ZERO, |m, x| if x > m { x } else { m });
-            if error <= Magnitude::power_of_two(-TOLERANCE) {
-                let log2_error = if error.is_zero() { f64::NEG_INFINITY } else { error.log2().hi() };
-                let log2_delta = constants.log2_delta().lo();
-                return Ok(PaperMemo {
-                    attention,
-                    block,
-                    distinct: first.len(),
-                    log2_delta,
-                    log2_gap,
-                    bits,
-                    log2_error,
-                });
+/// A toy with its attention, before the feed-forward block.
+struct Toy<'a> {
+    view: &'a View<'a>,
+    /// The output of each label.
+    points: &'a Matrix<f64>,
+    /// The label of each context.
+    label: &'a [u32],
+    attention: Attention<f64>,
+    /// The direction of the block.
+    a: Vec<f64>,
+}
+
+impl Toy<'_> {
+    /// The block, with as many bits as it takes.
+    fn prove(&self, constants: &Constants, max_bits: usize) -> Result<PaperProof> {
+        let first = first_tokens(self.view);
+        let target = |context: usize| self.points.row(self.label[context] as usize);
+        let mut bits = BITS;
+        while bits <= max_bits {
+            let rows = enclose(self.view, &self.attention, &first, bits)?;
+            if let Some((block, log2_gap)) = interpolate(&rows, &self.a, target, bits) {
+                // The block is what it is; the ids are enclosed with twice the bits.
+                let error = self.largest_error(&block, &first, bits)?;
+                if error <= Magnitude::power_of_two(-TOLERANCE) {
+                    let log2_error = if error.is_zero() { f64::NEG_INFINITY } else { error.log2().hi() };
+                    let log2_delta = constants.log2_delta().lo();
+                    let attention = self.attention.clone();
+                    return Ok(PaperProof { attention, block, log2_delta, log2_gap, bits, log2_error });
+                }
+            }
+            bits *= 2;
+        }
+        let promised = -constants.log2_delta().lo();
+        Err(Error::too_close(
+            format!("{max_bits} bits do not tell the ids apart; Theorem 2 promises a gap of 2^-{promised:.0} only"),
+            "the paper's constants are for toys of a few different tokens; use another `method`",
+        ))
+    }
+
+    /// A bound on the distance of all outputs from their targets.
+    fn largest_error(&self, block: &FeedForward<Ball>, first: &[usize], bits: usize) -> Result<Magnitude> {
+        let rows = enclose(self.view, &self.attention, first, 2 * bits)?;
+        let mut largest = Magnitude::ZERO;
+        for (context, h) in rows.iter().enumerate() {
+            let target = self.points.row(self.label[context] as usize);
+            for (x, &y) in block.apply_token(h).into_iter().zip(target) {
+                let error = (x - Ball::new(y, bits)).absolute_bounds().1;
+                if error > largest {
+                    largest = error;
+                }
             }
         }
-        bits *= 2;
+        Ok(largest)
     }
-    let promised = -constants.log2_delta().lo();
-    Err(Error::request(
-        format!("{most_bits} bits do not tell the ids apart; Theorem 2 promises a gap of 2^-{promised:.0} only"),
-        "the paper's constants are for toys of a few different tokens; use another `method`",
-    ))
 }
 
 /// What Theorem 2 assumes.
 fn check(data: &Dataset, view: &View) -> Result<()> {
     for range in data.ranges() {
         for t in range.clone() {
-            if view.vectors.words.row(view.ids[t] as usize).iter().all(|&x| x == 0.0) {
+            if view.vectors.words.row(view.token_ids[t] as usize).iter().all(|&x| x == 0.0) {
                 return Err(Error::data(
-                    data.place(t),
+                    data.location(t),
                     "a zero vector",
                     "Theorem 2 needs r_min > 0; use another `method`",
                 ));
             }
-            if view.ids[range.start..t].contains(&view.ids[t]) {
+            if view.token_ids[range.start..t].contains(&view.token_ids[t]) {
                 let help = "Theorem 2 is about sequences without duplicates; use another `method`";
-                return Err(Error::data(data.place(t), "the token stands in its sequence twice", help));
+                return Err(Error::data(data.location(t), "the token stands in its sequence twice", help));
             }
         }
     }
@@ -201,7 +241,7 @@ impl Constants {
                 return Ok(v);
             }
         }
-        Err(Error::request(
+        Err(Error::too_close(
             format!("no direction of {DIRECTIONS} keeps the tokens apart as Lemma 2 says"),
             "some are too close together for floats; use another `method`",
         ))
@@ -220,7 +260,7 @@ fn enclose(view: &View, attention: &Attention<f64>, tokens: &[usize], bits: usiz
     let attention = map_attention(attention, |&x| Ball::new(x, bits));
     let row = |&t: &usize| {
         let visible = view.visible(t);
-        let vectors = visible.clone().flat_map(|t| view.vectors.vector(view.ids[t], 0));
+        let vectors = visible.clone().flat_map(|t| view.vectors.vector(view.token_ids[t], 0));
         let data: Vec<Ball> = vectors.map(|x| Ball::new(x, bits)).collect();
         let z = Matrix::new(visible.len(), view.vectors.d(), data);
         Ok(attention.apply(&z)?.row(t - visible.start).to_vec())

@@ -1,24 +1,27 @@
-//! A model in either precision, with what can be asked of it whatever that is.
+//! A model in any of the three kinds of numbers, with what can be asked of it whatever they are.
 
 use std::path::Path;
 
-use serde_json::Value;
+use dashu_ratio::RBig;
 
-use super::exact::map_model;
+use super::exact::{self, map_model};
 use super::explain::{Neighbor, Trace};
 use super::file::{self, Config};
-use super::{Model, Predictions};
+use super::source::Source;
+use super::{Model, Predictions, exact_file};
 use crate::arithmetic::kernels::Real;
+use crate::arithmetic::matrix::Matrix;
 use crate::data::{Dataset, Vocabulary};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
-/// A model in either precision.
+/// A model in single or double precision, or with exact numbers.
 ///
 /// ```
-/// use monolayer::{AnyModel, Dataset, memorize::Memorizer};
+/// use monolayer::{AnyModel, Dataset, Memorizer};
 ///
 /// let data = Dataset::open("task:reverse:alphabet=2,length=3")?;
-/// let model: AnyModel = Memorizer::default().compile(&data, &|_, _| ())?.model;
+/// let compiled = Memorizer::new().compile(&data)?;
+/// let model: &AnyModel = compiled.model();
 /// assert_eq!(model.config().layers.len(), 1);
 /// assert_eq!(model.right(&data)?, Some(data.tokens()));
 /// # Ok::<(), monolayer::Error>(())
@@ -29,18 +32,31 @@ pub enum AnyModel {
     F32(Model<f32>),
     /// Double precision.
     F64(Model<f64>),
+    /// Rational numbers. The model is evaluated in exact arithmetic, which fails where an output is irrational.
+    Exact(Model<RBig>),
 }
 
-/// Calls the same code on the model in whatever precision it has.
+/// Calls the same code on the model, whatever its numbers are.
 macro_rules! with_model {
     ($any:expr, $model:ident => $body:expr) => {
         match $any {
             $crate::model::AnyModel::F32($model) => $body,
             $crate::model::AnyModel::F64($model) => $body,
+            $crate::model::AnyModel::Exact($model) => $body,
         }
     };
 }
-pub(crate) use with_model;
+
+/// Calls the same code on a model of floats, and other code on an exact one.
+macro_rules! with_floats {
+    ($any:expr, $model:ident => $body:expr, $exact:ident => $other:expr) => {
+        match $any {
+            $crate::model::AnyModel::F32($model) => $body,
+            $crate::model::AnyModel::F64($model) => $body,
+            $crate::model::AnyModel::Exact($exact) => $other,
+        }
+    };
+}
 
 impl From<Model<f32>> for AnyModel {
     fn from(model: Model<f32>) -> Self {
@@ -54,6 +70,12 @@ impl From<Model<f64>> for AnyModel {
     }
 }
 
+impl From<Model<RBig>> for AnyModel {
+    fn from(model: Model<RBig>) -> Self {
+        Self::Exact(model)
+    }
+}
+
 impl AnyModel {
     /// Reads a model directory.
     pub fn open(dir: impl AsRef<Path>) -> Result<Self> {
@@ -62,12 +84,18 @@ impl AnyModel {
 
     /// Writes a model directory, whole or not at all.
     pub fn save(&self, dir: impl AsRef<Path>) -> Result<()> {
-        with_model!(self, model => model.save(dir))
+        self.save_with(dir, |_| Ok(()))
+    }
+
+    /// The same; `more` may add files to the directory.
+    pub fn save_with(&self, dir: impl AsRef<Path>, more: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+        let dir = dir.as_ref();
+        with_floats!(self, model => file::write(model, dir, more), model => exact_file::write(model, dir, more))
     }
 
     /// What config.json says of it.
     pub fn config(&self) -> Config {
-        with_model!(self, model => file::config(model))
+        with_floats!(self, model => file::config(model), model => file::config_as(model, exact_file::DTYPE))
     }
 
     /// How many numbers it is made of.
@@ -77,17 +105,16 @@ impl AnyModel {
 
     /// How many of them are not 0.
     pub fn nonzero_parameters(&self) -> usize {
-        with_model!(self, model => {
-            file::tensors(model).iter().flat_map(|(_, _, data)| data).filter(|&&x| x != 0.0).count()
-        })
+        with_floats!(
+            self,
+            model => file::tensors(model).iter().flat_map(|(_, _, data)| data).filter(|&&x| x != 0.0).count(),
+            model => file::tensors(model).iter().flat_map(|(_, _, data)| data).filter(|x| !x.is_zero()).count()
+        )
     }
 
     /// The names, shapes and numbers of its tensors, the numbers in double precision.
     pub fn tensors(&self) -> Vec<(String, Vec<usize>, Vec<f64>)> {
-        with_model!(self, model => {
-            let wide = |data: Vec<_>| data.into_iter().map(Real::to_f64).collect();
-            file::tensors(model).into_iter().map(|(name, shape, data)| (name, shape, wide(data))).collect()
-        })
+        file::tensors(&self.widened())
     }
 
     /// The names of its labels, where outputs are labels.
@@ -100,26 +127,30 @@ impl AnyModel {
         with_model!(self, model => model.words.as_ref().map(|words| &words.vocabulary))
     }
 
-    /// The same numbers in double precision.
+    /// The same numbers in double precision; exact ones are rounded.
     pub fn widened(&self) -> Model<f64> {
-        with_model!(self, model => map_model(model, |&x| Real::to_f64(x)))
+        with_floats!(
+            self,
+            model => map_model(model, |&x| Real::to_f64(x)),
+            model => map_model(model, |x| x.to_f64().value())
+        )
     }
 
     /// How it was made.
-    pub fn source(&self) -> &Value {
+    pub fn source(&self) -> &Source {
         with_model!(self, model => &model.source)
     }
 
     /// The same model with `W_O = 0`: what it knows without attention.
     #[must_use]
     pub fn without_attention(&self) -> Self {
-        with_model!(self, model => model.with_heads(|head| head.w_o.data.fill(Default::default())).into())
+        with_model!(self, model => model.without_attention().into())
     }
 
     /// The same model with `W_Q = 0`: every query sees the mean of its values.
     #[must_use]
     pub fn with_mean_pooling(&self) -> Self {
-        with_model!(self, model => model.with_heads(|head| head.w_q.data.fill(Default::default())).into())
+        with_model!(self, model => model.with_mean_pooling().into())
     }
 
     /// Runs the model on a dataset.
@@ -129,21 +160,35 @@ impl AnyModel {
 
     /// The same; `on_progress` hears how many more tokens are done.
     pub fn predict_with(&self, data: &Dataset, on_progress: &(dyn Fn(usize) + Sync)) -> Result<Predictions> {
-        with_model!(self, model => model.predict_with(data, on_progress))
+        with_floats!(self, model => model.predict_with(data, on_progress), model => predict_exactly(model, data))
     }
 
-    /// How many tokens of a dataset get their label; `None` where labels are not classes.
+    /// How many tokens of a dataset get their label; `None` where the data has no labels of the model's kind.
     pub fn right(&self, data: &Dataset) -> Result<Option<usize>> {
         Ok(self.predict(data)?.right(data, self.label_names()))
     }
 
     /// What happens to each token of a dataset's sequence `i`.
     pub fn trace(&self, data: &Dataset, i: usize) -> Result<Vec<Trace>> {
-        with_model!(self, model => model.trace(data, i))
+        with_floats!(self, model => model.trace(data, i), _model => Err(not_floats()))
     }
 
     /// See [`Model::neighbors`].
     pub fn neighbors(&self, sentence: &Dataset, token: usize, id: f64, data: &Dataset) -> Result<Vec<Neighbor>> {
-        with_model!(self, model => model.neighbors(sentence, token, id, data))
+        with_floats!(self, model => model.neighbors(sentence, token, id, data), _model => Err(not_floats()))
     }
+}
+
+/// Labels, or outputs rounded to double precision, by exact arithmetic.
+fn predict_exactly(model: &Model<RBig>, data: &Dataset) -> Result<Predictions> {
+    if model.head.is_some() {
+        return Ok(Predictions::Labels(exact::labels(model, data)?));
+    }
+    let rows = exact::outputs(model, data)?;
+    let numbers = rows.iter().flatten().map(|x| x.to_f64().value()).collect();
+    Ok(Predictions::Outputs(Matrix::new(rows.len(), model.transformer.d, numbers)))
+}
+
+fn not_floats() -> Error {
+    Error::mismatch("explanations are made in floats, and this model is exact", "take one in f32 or f64")
 }

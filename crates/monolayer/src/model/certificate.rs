@@ -14,6 +14,16 @@ use crate::model::rank::rank;
 pub const FORMAT: &str = "monolayer-certificate/1";
 
 /// A claim about a model.
+///
+/// ```
+/// use monolayer::{Claim, Dataset, Memorizer};
+///
+/// let data = Dataset::from_sequences(&[["a", "b"]], &[["X", "Y"]])?;
+/// let compiled = Memorizer::new().compile(&data)?;
+/// let Claim::Labels { arithmetic, right, .. } = &compiled.claims()[0] else { panic!("labels come first") };
+/// assert_eq!((arithmetic.as_str(), *right), ("f32", 2));
+/// # Ok::<(), monolayer::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Claim {
@@ -67,6 +77,33 @@ pub enum Claim {
 }
 
 impl Claim {
+    /// So many tokens of a dataset get their label; those in `open` could, and are not proved.
+    pub(crate) fn labels(arithmetic: &str, data: &Dataset, right: usize, open: &[usize], smallest_ratio: f64) -> Self {
+        let numbers = |&t: &usize| {
+            let location = data.location(t);
+            (location.sequence.unwrap_or(0), location.token.unwrap_or(0))
+        };
+        Self::Labels {
+            arithmetic: arithmetic.to_owned(),
+            right,
+            undecided: open.iter().map(numbers).collect(),
+            // How far above 1 a ratio lies depends on whose error bound it is; that no bound matters below 1 does not.
+            smallest_margin_ratio: smallest_ratio.min(1.0),
+        }
+    }
+
+    /// Outputs are within `error` of their labels. A checker with bounds of its own needs some room, also where the error is
+    /// 0: enclosures never decide an equality.
+    pub(crate) fn outputs(arithmetic: &str, error: f64) -> Self {
+        const SMALLEST: f64 = 1e-300;
+        Self::Outputs { arithmetic: arithmetic.to_owned(), tolerance: (4.0 * error).max(SMALLEST) }
+    }
+
+    /// The matrices of the first layer, which has one head of size 1, have rank 1.
+    pub(crate) fn rank_one() -> [Self; 4] {
+        ["w_q", "w_k", "w_v", "w_o"].map(|name| Self::Rank { tensor: format!("layers.0.attention.{name}"), rank: 1 })
+    }
+
     /// The contextual mapping that a layer 0 was proved to be; with some room for a checker with bounds of its own. Where
     /// there is only one context (an infinite distance) any delta will do.
     pub fn contextual_mapping(r: f64, log2_delta: f64) -> Self {
@@ -86,13 +123,39 @@ impl Claim {
     }
 }
 
+/// The data that a certificate is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CertifiedData {
+    hash: String,
+    tokens: usize,
+    sequences: usize,
+    impossible: usize,
+}
+
+impl CertifiedData {
+    /// A dataset, `impossible` tokens of which contradict their context.
+    pub fn new(data: &Dataset, impossible: usize) -> Self {
+        Self::hashed(data, data.hash(), impossible)
+    }
+
+    /// The same for a dataset whose hash is known.
+    pub(crate) fn hashed(data: &Dataset, hash: String, impossible: usize) -> Self {
+        Self { hash, tokens: data.tokens(), sequences: data.sequences(), impossible }
+    }
+
+    /// The hash of the dataset.
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+}
+
 /// Writes certificate.json beside the files of a model that was made from data, all named by their hashes.
-pub fn write(dir: &Path, data: &Dataset, impossible: usize, claims: &[Claim]) -> Result<()> {
+pub fn write(dir: &Path, data: &CertifiedData, claims: &[Claim]) -> Result<()> {
     let data = json!({
-        "hash": data.hash(),
-        "tokens": data.tokens(),
-        "sequences": data.sequences(),
-        "impossible": impossible,
+        "hash": data.hash,
+        "tokens": data.tokens,
+        "sequences": data.sequences,
+        "impossible": data.impossible,
     });
     put(dir, &[("data", data)], claims, None, None)
 }
@@ -132,7 +195,7 @@ fn put(
     }
     certificate["claims"] = json!(claims);
     certificate["assumptions"] = json!({
-        "exp_ulp": crate::memorize::context_id::EXP_ULP,
+        "exp_ulp": crate::arithmetic::softmax_error::EXP_ULP,
         "softmax": "max subtracted, scores formed from projected keys and queries, plain IEEE arithmetic of the \
                     claim's precision, any order of summation",
     });

@@ -14,8 +14,8 @@ use crate::arithmetic::Ball;
 use crate::arithmetic::matrix::Matrix;
 use crate::data::{Dataset, Tokens};
 use crate::error::{Error, Result};
-use crate::model::{Head, Model, Words};
-use crate::paper::attention::{Attention, Head as AttentionHead};
+use crate::model::{LabelHead, Model, Words};
+use crate::paper::attention::{Attention, AttentionHead};
 use crate::paper::feed_forward::FeedForward;
 use crate::paper::transformer::{Layer, Transformer};
 
@@ -90,7 +90,7 @@ pub fn outputs(model: &Model<RBig>, data: &Dataset) -> Result<Vec<Vec<RBig>>> {
                 Ok(rows) => return Ok(rows),
                 Err(Stuck { place, what }) if bits >= MOST_BITS || what == IRRATIONAL => {
                     let help = "only plateaus around the ids, or exact inputs, have rational outputs";
-                    return Err(Error::data(data.place(range.start + place), what, help));
+                    return Err(Error::data(data.location(range.start + place), what, help));
                 }
                 Err(_) => bits *= 2,
             }
@@ -113,7 +113,7 @@ fn inputs(model: &Model<RBig>, data: &Dataset) -> Result<Vec<Vec<RBig>>> {
     let shape = map_model(model, |x| x.to_f64().value());
     shape.inputs(data)?;
     let mut rows: Vec<Vec<RBig>> = match (&data.tokens, &model.words) {
-        (Tokens::Words { ids, vocabulary }, Some(words)) => {
+        (Tokens::Words { word_ids: ids, vocabulary }, Some(words)) => {
             let unknown = words.vocabulary.get(crate::model::UNKNOWN);
             let row = |&id: &u32| words.vocabulary.get(vocabulary.name(id)).or(unknown).expect("checked");
             ids.iter().map(|id| words.embedding.row(row(id) as usize).to_vec()).collect()
@@ -245,11 +245,16 @@ fn bounds(x: &Ball) -> Option<(RBig, RBig)> {
     if !x.is_bounded() {
         return None;
     }
-    let (mantissa, exponent) = x.midpoint_parts();
-    let center = RBig::from(mantissa.clone()) * power_of_two(exponent);
+    let center = center(x);
     let (fraction, exponent) = x.radius().parts();
     let radius = rational(fraction) * power_of_two(exponent);
     Some((&center - &radius, center + radius))
+}
+
+/// The midpoint of a ball.
+pub(crate) fn center(x: &Ball) -> RBig {
+    let (mantissa, exponent) = x.midpoint_parts();
+    RBig::from(mantissa.clone()) * power_of_two(exponent)
 }
 
 fn power_of_two(exponent: i64) -> RBig {
@@ -278,8 +283,8 @@ pub fn map_model<T: Clone, S: Clone>(model: &Model<T>, f: impl Fn(&T) -> S + Cop
 }
 
 /// The same head over other numbers.
-pub fn map_head<T: Clone, S: Clone>(head: &Head<T>, f: impl Fn(&T) -> S + Copy) -> Head<S> {
-    Head { labels: head.labels.clone(), weight: head.weight.map(f), bias: head.bias.iter().map(f).collect() }
+pub fn map_head<T: Clone, S: Clone>(head: &LabelHead<T>, f: impl Fn(&T) -> S + Copy) -> LabelHead<S> {
+    LabelHead { labels: head.labels.clone(), weight: head.weight.map(f), bias: head.bias.iter().map(f).collect() }
 }
 
 /// The same block over other numbers.

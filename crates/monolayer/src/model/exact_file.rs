@@ -28,7 +28,7 @@ fn zeros(bytes: usize) -> usize {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Tensor {
+struct ExactTensor {
     shape: Vec<usize>,
     data: Vec<String>,
 }
@@ -54,9 +54,9 @@ pub fn read(dir: &Path) -> Result<Model<RBig>> {
     if !file.as_object().is_some_and(|file| file.values().all(serde_json::Value::is_object)) {
         return Err(fault("it is no object of objects".to_owned()));
     }
-    let file: HashMap<String, Tensor> = serde_json::from_value(file).map_err(|e| fault(e.to_string()))?;
+    let file: HashMap<String, ExactTensor> = serde_json::from_value(file).map_err(|e| fault(e.to_string()))?;
     let (mut tensors, mut zeros) = (HashMap::new(), zeros(bytes.len()));
-    for (name, Tensor { shape, data }) in file {
+    for (name, ExactTensor { shape, data }) in file {
         let bad = |what: String| Error::model(&path, format!("tensor {name}: {what}"), "make the model again");
         if shape.contains(&0) {
             return Err(bad("a size of 0".to_owned()));
@@ -79,7 +79,7 @@ pub fn write(model: &Model<RBig>, dir: &Path, more: impl FnOnce(&Path) -> Result
         file::write_config_and_words(model, DTYPE, new)?;
         let entry = |(name, shape, numbers): (String, Vec<usize>, Vec<RBig>)| {
             let data = numbers.iter().map(RBig::to_string).collect();
-            (name, serde_json::to_value(Tensor { shape, data }).expect("plain data"))
+            (name, serde_json::to_value(ExactTensor { shape, data }).expect("plain data"))
         };
         let weights: serde_json::Map<String, serde_json::Value> = file::tensors(model).into_iter().map(entry).collect();
         let path = new.join("weights.json");

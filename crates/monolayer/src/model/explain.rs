@@ -30,7 +30,7 @@ impl<R: Real> Model<R> {
     /// What happens to each token of a dataset's sequence `i`.
     pub fn trace(&self, data: &Dataset, i: usize) -> Result<Vec<Trace>> {
         let [layer] = &self.transformer.layers[..] else {
-            return Err(Error::request(
+            return Err(Error::mismatch(
                 format!("the model has {} layers", self.transformer.layers.len()),
                 "only models with one layer can be explained",
             ));
@@ -88,7 +88,7 @@ impl<R: Real> Model<R> {
     /// The tokens of a dataset that have the same word as token `t` of `sequence`, at the same place where positions are used,
     /// nearest to it by id first, and no two with the same id.
     pub fn neighbors(&self, sequence: &Dataset, t: usize, id: f64, data: &Dataset) -> Result<Vec<Neighbor>> {
-        let (Tokens::Words { ids: own, vocabulary: known }, Tokens::Words { ids, vocabulary }) =
+        let (Tokens::Words { word_ids: own, vocabulary: known }, Tokens::Words { word_ids: ids, vocabulary }) =
             (&sequence.tokens, &data.tokens)
         else {
             return Ok(Vec::new());

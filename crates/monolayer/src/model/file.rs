@@ -12,10 +12,9 @@ use crate::arithmetic::kernels::Real;
 use crate::arithmetic::matrix::Matrix;
 use crate::data::Vocabulary;
 use crate::error::{Error, Result};
-use crate::model::strict_json;
 use crate::model::tensor_file::Tensors;
-use crate::model::{AnyModel, Head, Model, Words};
-use crate::paper::attention::{Head as AttentionHead, Kind, Mask};
+use crate::model::{AnyModel, LabelHead, Model, Source, Words, exact_file, strict_json};
+use crate::paper::attention::{AttentionHead, AttentionKind, Mask};
 use crate::paper::feed_forward::FeedForward;
 use crate::paper::transformer::{Layer, Transformer};
 
@@ -60,7 +59,7 @@ pub struct LayerConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AttentionConfig {
     /// Softmax or hardmax.
-    pub kind: Kind,
+    pub kind: AttentionKind,
     /// How many heads.
     pub heads: usize,
     /// Their size.
@@ -82,11 +81,7 @@ pub fn read(dir: &Path) -> Result<AnyModel> {
     match config.dtype.as_str() {
         "f32" => read_model(dir, config).map(AnyModel::F32),
         "f64" => read_model(dir, config).map(AnyModel::F64),
-        crate::model::exact_file::DTYPE => Err(Error::model(
-            dir.join("config.json"),
-            "its numbers are exact (weights.json), not floats",
-            "predict, verify, inspect and hardmax read such models",
-        )),
+        exact_file::DTYPE => exact_file::read(dir).map(AnyModel::Exact),
         other => Err(Error::model(
             dir.join("config.json"),
             format!("dtype {other:?}"),
@@ -211,7 +206,7 @@ pub(crate) fn assemble<T: Clone>(dir: &Path, config: Config, mut tensors: Tensor
     let pre_feed_forward = pre.transpose()?;
     let layers = layers.collect::<Result<Vec<_>>>()?;
     let head = match config.labels {
-        Some(labels) => Some(Head {
+        Some(labels) => Some(LabelHead {
             weight: tensors.matrix("head.weight", labels.len(), d)?,
             bias: tensors.vector("head.bias", labels.len())?,
             labels,
@@ -224,7 +219,7 @@ pub(crate) fn assemble<T: Clone>(dir: &Path, config: Config, mut tensors: Tensor
         positions,
         transformer: Transformer { d, pre_feed_forward, layers },
         head,
-        source: config.source,
+        source: Source::from_json(config.source),
     })
 }
 
@@ -327,7 +322,7 @@ pub fn config_as<T>(model: &Model<T>, dtype: &str) -> Config {
         labels: model.head.as_ref().map(|h| h.labels.clone()),
         layers: model.transformer.layers.iter().map(layer).collect(),
         pre_feed_forward: model.transformer.pre_feed_forward.as_ref().map(|f| Hidden { hidden: f.b1.len() }),
-        source: model.source.clone(),
+        source: model.source.json(),
     }
 }
 

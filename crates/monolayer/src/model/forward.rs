@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use crate::arithmetic::kernels::{self, Real};
 use crate::arithmetic::matrix::Matrix;
-use crate::paper::attention::{Attention, Kind, Mask};
+use crate::paper::attention::{Attention, AttentionKind, Mask};
 use crate::paper::feed_forward::FeedForward;
 use crate::paper::transformer::Transformer;
 
@@ -108,7 +108,7 @@ pub fn attend<R: Real>(attention: &Attention<R>, d: usize, offsets: &[usize], h:
         // Projections with one row per component, so that the loops over keys run along memory. Equal tokens must get
         // equal hardmax scores, to the last bit, which a matrix product does not promise.
         let project = |weights: &Matrix<R>| {
-            if attention.kind == Kind::Hardmax {
+            if attention.kind == AttentionKind::Hardmax {
                 let component = |w| before.chunks_exact(d).map(move |x| kernels::dot(w, x));
                 return weights.iter_rows().flat_map(component).collect();
             }
@@ -146,7 +146,7 @@ struct Projected<'a, R> {
 
 impl<R: Real> Projected<'_, R> {
     /// The value mixtures of the queries from place `first` on, one row of `out` each.
-    fn mix(&self, kind: Kind, mask: Mask, first: usize, out: &mut [R]) {
+    fn mix(&self, kind: AttentionKind, mask: Mask, first: usize, out: &mut [R]) {
         let component = |x, c| {
             let row: &[R] = x;
             &row[c * self.tokens + self.range.start..c * self.tokens + self.range.end]
@@ -170,8 +170,8 @@ impl<R: Real> Projected<'_, R> {
                         }
                     }
                     let total = match kind {
-                        Kind::Softmax => kernels::soften(scores),
-                        Kind::Hardmax => kernels::harden(scores),
+                        AttentionKind::Softmax => kernels::soften(scores),
+                        AttentionKind::Hardmax => kernels::harden(scores),
                     };
                     for (c, out) in out.iter_mut().enumerate() {
                         *out = kernels::dot(scores, &component(self.v, c)[..visible]) / total;

@@ -9,6 +9,7 @@ pub mod explain;
 pub mod file;
 pub mod forward;
 pub mod rank;
+mod source;
 pub mod sparse;
 mod strict_json;
 pub(crate) mod tensor_file;
@@ -26,12 +27,23 @@ use crate::paper::transformer::Transformer;
 use sparse::Sparse;
 
 pub use any_model::AnyModel;
-pub(crate) use any_model::with_model;
+pub use source::Source;
 
 /// The name of the row for words that a model does not know.
 pub const UNKNOWN: &str = "<unk>";
 
 /// A Transformer with what turns a dataset into its input and its output into labels.
+///
+/// ```
+/// use monolayer::{AnyModel, Dataset, Memorizer, Model, Precision};
+///
+/// let data = Dataset::open("task:reverse:alphabet=2,length=2")?;
+/// let compiled = Memorizer::new().precision(Precision::F64).compile(&data)?;
+/// let AnyModel::F64(model) = compiled.model() else { panic!("f64 was asked for") };
+/// let model: &Model<f64> = model;
+/// assert_eq!(model.transformer.layers[0].attention.as_ref().unwrap().heads[0].w_q.rows, 1);
+/// # Ok::<(), monolayer::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model<T> {
     /// The words, when inputs are words.
@@ -41,9 +53,9 @@ pub struct Model<T> {
     /// The layers.
     pub transformer: Transformer<T>,
     /// What turns outputs into labels, when outputs are labels.
-    pub head: Option<Head<T>>,
+    pub head: Option<LabelHead<T>>,
     /// How it was made.
-    pub source: serde_json::Value,
+    pub source: Source,
 }
 
 /// The words a model knows.
@@ -57,7 +69,7 @@ pub struct Words<T> {
 
 /// A linear map from outputs to a score per label. The label is the arg max; ties go to the lowest index.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Head<T> {
+pub struct LabelHead<T> {
     /// The label names.
     pub labels: Vec<String>,
     /// `labels x d`.
@@ -67,6 +79,15 @@ pub struct Head<T> {
 }
 
 /// What a model says of each token of a dataset.
+///
+/// ```
+/// use monolayer::{Dataset, Memorizer, Predictions};
+///
+/// let data = Dataset::from_sequences(&[["a", "b"]], &[["X", "Y"]])?;
+/// let predictions = Memorizer::new().compile(&data)?.model().predict(&data)?;
+/// assert_eq!(predictions, Predictions::Labels(vec![0, 1]));
+/// # Ok::<(), monolayer::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Predictions {
     /// Labels, as indices into the model's.
@@ -75,29 +96,36 @@ pub enum Predictions {
     Outputs(Matrix<f64>),
 }
 
-impl<R: Real> Model<R> {
+impl<T: Clone + Default> Model<T> {
+    /// The same model with `W_O = 0`.
+    fn without_attention(&self) -> Self {
+        self.with_heads(|head| head.w_o.data.fill(T::default()))
+    }
+
+    /// The same model with `W_Q = 0`.
+    fn with_mean_pooling(&self) -> Self {
+        self.with_heads(|head| head.w_q.data.fill(T::default()))
+    }
+
     /// The same model with every attention head changed.
-    pub(crate) fn with_heads(&self, change: impl Fn(&mut attention::Head<R>)) -> Self {
+    fn with_heads(&self, change: impl Fn(&mut attention::AttentionHead<T>)) -> Self {
         let mut model = self.clone();
         let layers = model.transformer.layers.iter_mut();
         layers.flat_map(|layer| &mut layer.attention).flat_map(|attention| &mut attention.heads).for_each(change);
         model
     }
+}
 
+impl<R: Real> Model<R> {
     /// Writes a model directory, whole or not at all.
     pub fn save(&self, dir: impl AsRef<Path>) -> Result<()> {
         crate::model::file::write(self, dir.as_ref(), |_| Ok(()))
     }
 
     /// The scores of the labels, or the outputs, for each token of packed inputs: `each` sees the row of a token.
-    /// `progress` is told how many tokens are done. The hidden units of compiled models are evaluated through their gates.
-    pub fn run<O: Send>(
-        &self,
-        inputs: &Inputs<R>,
-        progress: &(dyn Fn(usize) + Sync),
-        each: impl Fn(usize, &[R]) -> O + Sync,
-    ) -> Vec<O> {
-        self.run_with(inputs, self.sparse(inputs).as_ref(), progress, each)
+    /// The hidden units of compiled models are evaluated through their gates.
+    pub fn run<O: Send>(&self, inputs: &Inputs<R>, each: impl Fn(usize, &[R]) -> O + Sync) -> Vec<O> {
+        self.run_with(inputs, self.sparse(inputs).as_ref(), &|_| (), each)
     }
 
     /// Which hidden units can fire for which of the words, where that saves work.
@@ -109,12 +137,13 @@ impl<R: Real> Model<R> {
         if ids.len() < 2 * used.iter().filter(|&&used| used).count() { None } else { Sparse::new(self, &used) }
     }
 
-    /// [`Self::run`] through the gates given, or with plain matrix products where there are none.
+    /// [`Self::run`] through the gates given, or with plain matrix products where there are none; `on_progress` hears how many
+    /// more tokens are done.
     pub fn run_with<O: Send>(
         &self,
         inputs: &Inputs<R>,
         sparse: Option<&Sparse<R>>,
-        progress: &(dyn Fn(usize) + Sync),
+        on_progress: &(dyn Fn(usize) + Sync),
         each: impl Fn(usize, &[R]) -> O + Sync,
     ) -> Vec<O> {
         let blocks: Vec<Vec<O>> = forward::blocks(&inputs.offsets)
@@ -137,7 +166,7 @@ impl<R: Real> Model<R> {
                 let rows = self.head.as_ref().map_or(h.clone(), |head| head.scores(&h));
                 let width = rows.len() / (last - first);
                 let out = rows.chunks_exact(width).enumerate().map(|(t, row)| each(first + t, row)).collect();
-                progress(last - first);
+                on_progress(last - first);
                 out
             })
             .collect();
@@ -170,23 +199,27 @@ impl<R: Real> Model<R> {
         self.predict_with(data, &|_| ())
     }
 
-    /// The same; `progress` hears how many more tokens are done.
-    pub fn predict_with(&self, data: &Dataset, progress: &(dyn Fn(usize) + Sync)) -> Result<Predictions> {
+    /// The same; `on_progress` hears how many more tokens are done.
+    pub fn predict_with(&self, data: &Dataset, on_progress: &(dyn Fn(usize) + Sync)) -> Result<Predictions> {
         let inputs = self.inputs(data)?;
+        let sparse = self.sparse(&inputs);
         let overflow = |t: usize| {
             Error::data(
-                data.place(t),
+                data.location(t),
                 "the model's output there is not a finite number",
                 "its weights overflow on this input; check the model, or use one in f64",
             )
         };
         if self.head.is_some() {
-            let labels =
-                self.run(&inputs, progress, |_, scores| scores.iter().all(|x| x.finite()).then(|| arg_max(scores)));
+            let labels = self.run_with(&inputs, sparse.as_ref(), on_progress, |_, scores| {
+                scores.iter().all(|x| x.finite()).then(|| arg_max(scores))
+            });
             let bad = labels.iter().position(Option::is_none);
             bad.map_or_else(|| Ok(Predictions::Labels(labels.into_iter().flatten().collect())), |t| Err(overflow(t)))
         } else {
-            let rows = self.run(&inputs, progress, |_, h| h.iter().map(|x| x.to_f64()).collect::<Vec<f64>>());
+            let rows = self.run_with(&inputs, sparse.as_ref(), on_progress, |_, h| {
+                h.iter().map(|x| x.to_f64()).collect::<Vec<f64>>()
+            });
             if let Some(t) = rows.iter().position(|row| row.iter().any(|x| !x.is_finite())) {
                 return Err(overflow(t));
             }
@@ -199,7 +232,7 @@ impl<R: Real> Model<R> {
         if let Some(positions) = &self.positions
             && let Some(i) = (0..data.sequences()).find(|&i| data.range(i).len() > positions.rows)
         {
-            let mut place = data.place(data.offsets[i]);
+            let mut place = data.location(data.offsets[i]);
             place.token = None;
             return Err(Error::data(
                 place,
@@ -208,7 +241,7 @@ impl<R: Real> Model<R> {
             ));
         }
         let tokens = match (&data.tokens, &self.words) {
-            (Tokens::Words { ids, vocabulary }, Some(words)) => {
+            (Tokens::Words { word_ids: ids, vocabulary }, Some(words)) => {
                 InputTokens::Words(words.translate(data, ids, vocabulary)?)
             }
             (Tokens::Vectors { d, data: vectors }, None) if *d == self.transformer.d => {
@@ -216,21 +249,21 @@ impl<R: Real> Model<R> {
             }
             (Tokens::Vectors { d, .. }, None) => {
                 return Err(Error::data(
-                    data.place(0),
+                    data.location(0),
                     format!("vectors of dimension {d} where the model takes dimension {}", self.transformer.d),
                     "give it data of its own dimension",
                 ));
             }
             (Tokens::Words { .. }, None) => {
                 return Err(Error::data(
-                    data.place(0),
+                    data.location(0),
                     "words, but the model takes vectors",
                     "it has no vocabulary.json; give it JSON lines or arrays of vectors",
                 ));
             }
             (Tokens::Vectors { .. }, Some(_)) => {
                 return Err(Error::data(
-                    data.place(0),
+                    data.location(0),
                     "vectors, but the model takes words",
                     "give it a dataset of words",
                 ));
@@ -267,7 +300,7 @@ impl<T> Words<T> {
         let row = |(t, &id): (usize, &u32)| {
             rows[id as usize].ok_or_else(|| {
                 Error::data(
-                    data.place(t),
+                    data.location(t),
                     format!("the model does not know the word {:?}", vocabulary.name(id)),
                     "it has no \"<unk>\" row; use data with its own words, or make it with `unknown`",
                 )
@@ -277,7 +310,7 @@ impl<T> Words<T> {
     }
 }
 
-impl<R: Real> Head<R> {
+impl<R: Real> LabelHead<R> {
     /// The scores of packed outputs `[tokens, d]`: `[tokens, labels]`.
     pub(crate) fn scores(&self, h: &[R]) -> Vec<R> {
         let (d, labels) = (self.weight.cols, self.labels.len());
@@ -295,7 +328,7 @@ impl Predictions {
     /// kind.
     pub fn right(&self, data: &Dataset, labels: Option<&[String]>) -> Option<usize> {
         Some(match (self, &data.labels, labels) {
-            (Self::Labels(predicted), Labels::Classes { ids, names }, Some(labels)) => {
+            (Self::Labels(predicted), Labels::Classes { label_ids: ids, names }, Some(labels)) => {
                 let index: Vec<Option<u32>> =
                     names.names().iter().map(|n| labels.iter().position(|l| l == n).map(|i| i as u32)).collect();
                 predicted.iter().zip(ids).filter(|&(&p, &id)| index[id as usize] == Some(p)).count()

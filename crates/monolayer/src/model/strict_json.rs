@@ -13,7 +13,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Value, String> {
     if text.starts_with('\u{feff}') {
         return Err(at(0, "a byte order mark"));
     }
-    let mut parser = Parser { text, next: 0, depth: 0 };
+    let mut parser = JsonParser { text, next: 0, depth: 0 };
     let value = parser.value()?;
     parser.blanks();
     if parser.next < text.len() { Err(parser.fault("something after the end of the value")) } else { Ok(value) }
@@ -23,7 +23,7 @@ fn at(byte: usize, what: &str) -> String {
     format!("{what}, at byte {}", byte + 1)
 }
 
-struct Parser<'a> {
+struct JsonParser<'a> {
     text: &'a str,
     /// The byte to read next.
     next: usize,
@@ -31,7 +31,7 @@ struct Parser<'a> {
     depth: usize,
 }
 
-impl Parser<'_> {
+impl JsonParser<'_> {
     fn fault(&self, what: &str) -> String {
         at(self.next, what)
     }

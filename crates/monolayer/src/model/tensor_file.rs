@@ -11,7 +11,7 @@ use crate::arithmetic::matrix::Matrix;
 use crate::error::{Error, Result};
 use crate::model::file::AttentionConfig;
 use crate::model::strict_json;
-use crate::paper::attention::{Attention, Head};
+use crate::paper::attention::{Attention, AttentionHead};
 use crate::paper::feed_forward::FeedForward;
 
 /// Matrices stored sparsely may become this many bytes together.
@@ -207,7 +207,7 @@ impl<'a, T: Clone> Tensors<'a, T> {
         let (q, k) = (stack("w_q", head_size, d)?, stack("w_k", head_size, d)?);
         let (v, o) = (stack("w_v", head_size, d)?, stack("w_o", d, head_size)?);
         let heads = q.into_iter().zip(k).zip(v).zip(o);
-        let heads = heads.map(|(((w_q, w_k), w_v), w_o)| Head { w_q, w_k, w_v, w_o }).collect();
+        let heads = heads.map(|(((w_q, w_k), w_v), w_o)| AttentionHead { w_q, w_k, w_v, w_o }).collect();
         Ok(Attention { kind, mask, heads })
     }
 

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 /// How scores become weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum AttentionKind {
     /// Eq. 2.
     Softmax,
     /// Eq. 5: all weight on the largest score, shared equally by ties.
@@ -20,6 +20,12 @@ pub enum Kind {
 }
 
 /// Which tokens a query sees.
+///
+/// ```
+/// use monolayer::Mask;
+///
+/// assert!(Mask::None.visible(0, 1) && !Mask::Causal.visible(0, 1) && Mask::Causal.visible(1, 1));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mask {
@@ -43,16 +49,16 @@ impl Mask {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attention<T> {
     /// Softmax or hardmax.
-    pub kind: Kind,
+    pub kind: AttentionKind,
     /// Which tokens a query sees.
     pub mask: Mask,
     /// The heads, all of one size.
-    pub heads: Vec<Head<T>>,
+    pub heads: Vec<AttentionHead<T>>,
 }
 
 /// One head of size s on tokens of dimension d.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Head<T> {
+pub struct AttentionHead<T> {
     /// Queries, `s x d`.
     pub w_q: Matrix<T>,
     /// Keys, `s x d`.
@@ -67,8 +73,9 @@ impl<T: Clone> Attention<T> {
     /// Eq. 20: one head of size 1, `v1` for keys and values, `v2` for queries.
     pub fn rank_one(mask: Mask, v1: &[T], v2: &[T], w_o: &[T]) -> Self {
         let row = |v: &[T]| Matrix::new(1, v.len(), v.to_vec());
-        let head = Head { w_q: row(v2), w_k: row(v1), w_v: row(v1), w_o: Matrix::new(w_o.len(), 1, w_o.to_vec()) };
-        Self { kind: Kind::Softmax, mask, heads: vec![head] }
+        let head =
+            AttentionHead { w_q: row(v2), w_k: row(v1), w_v: row(v1), w_o: Matrix::new(w_o.len(), 1, w_o.to_vec()) };
+        Self { kind: AttentionKind::Softmax, mask, heads: vec![head] }
     }
 }
 
@@ -86,15 +93,15 @@ impl<N: Number> Attention<N> {
             for query in 0..z.rows {
                 let keys: Vec<usize> = (0..z.rows).filter(|&key| visible(query, key)).collect();
                 if keys.is_empty() {
-                    return Err(Error::request(
+                    return Err(Error::undefined(
                         format!("the mask hides every token from token {}", query + 1),
                         "let each token see at least one, itself for example",
                     ));
                 }
                 let scores: Vec<N> = keys.iter().map(|&key| dot(k.row(key), q.row(query))).collect();
                 let weights = match self.kind {
-                    Kind::Softmax => softmax(&scores),
-                    Kind::Hardmax => hardmax(&scores)?,
+                    AttentionKind::Softmax => softmax(&scores),
+                    AttentionKind::Hardmax => hardmax(&scores)?,
                 };
                 // The mixture of the values that the query sees, a vector of size s.
                 let mixed: Vec<N> = (0..head.w_v.rows)
@@ -124,7 +131,7 @@ pub fn softmax<N: Number>(scores: &[N]) -> Vec<N> {
 pub fn hardmax<N: Number>(scores: &[N]) -> Result<Vec<N>> {
     let top: Vec<usize> = (0..scores.len()).filter(|&i| !scores.iter().any(|s| scores[i].certainly_less(s))).collect();
     if top.iter().any(|&i| !scores[i].certainly_equal(&scores[top[0]])) && top.len() > 1 {
-        return Err(Error::request("the largest score cannot be told apart at this precision", "use more bits"));
+        return Err(Error::too_close("the largest score cannot be told apart at this precision", "use more bits"));
     }
     let share = N::one() / N::from_f64(top.len() as f64);
     Ok((0..scores.len()).map(|i| if top.contains(&i) { share.clone() } else { N::zero() }).collect())
@@ -161,7 +168,7 @@ mod tests {
     fn hardmax_shares_ties_equally() {
         assert_eq!(hardmax(&[1.0, 3.0, 3.0, 2.0]).unwrap(), [0.0, 0.5, 0.5, 0.0]);
         let mut attention = Attention::rank_one(Mask::None, &[1.0], &[0.0], &[1.0]);
-        attention.kind = Kind::Hardmax;
+        attention.kind = AttentionKind::Hardmax;
         // All scores are 0: the mean of all tokens.
         assert_eq!(attention.apply(&column(&[1.0, 2.0, 6.0])).unwrap().data, [4.0, 5.0, 9.0]);
     }

@@ -25,7 +25,7 @@ impl Boltzmann {
     /// Evaluates at `a`, one or more finite numbers.
     pub fn at(a: &[f64]) -> Result<Self> {
         if let Some(i) = a.iter().position(|x| !x.is_finite()) {
-            return Err(Error::request(
+            return Err(Error::undefined(
                 format!("the Boltzmann operator is undefined at {}, element {i}", a[i]),
                 "give finite numbers",
             ));
@@ -88,7 +88,7 @@ fn weighted(p: f64, x: f64) -> f64 {
 
 /// The error of an operator that needs a number.
 fn nothing() -> Error {
-    Error::request("the Boltzmann operator of no numbers is undefined", "give at least one number")
+    Error::undefined("the Boltzmann operator of no numbers is undefined", "give at least one number")
 }
 
 /// The mean of `values` with weights `e^scores`.

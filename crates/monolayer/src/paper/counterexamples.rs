@@ -142,7 +142,7 @@ fn unscaled(tokens: [i32; 3], power: i32) -> Result<Unscaled> {
     let view = View::new(&data, &vectors, Mask::None);
     let request = Request { scale: Scale::Paper, way: Way::Identity, max_bits: 0, seed: 0, candidates: 1 };
     let found = certify(&view, &request)?;
-    let nothing = || Error::request("no token has two contexts", "give three different tokens");
+    let nothing = || Error::undefined("no token has two contexts", "give three different tokens");
     let log2_g = found.identity.as_ref().and_then(|way| way.closest).ok_or_else(nothing)?.0.hi();
     let log2_ids = found.same_token().ok_or_else(nothing)?.0.hi();
     let (log2_42, log2_47) = without_the_factor(&found);

@@ -225,7 +225,7 @@ fn sorted<'a>(a: impl IntoIterator<Item = &'a f64>) -> Vec<f64> {
 
 /// The error of a lemma whose hypothesis fails.
 fn does_not_apply<T>(lemma: &str, why: impl std::fmt::Display) -> Result<T> {
-    Err(Error::request(format!("{lemma} does not apply: {why}"), "give numbers that satisfy its hypotheses"))
+    Err(Error::undefined(format!("{lemma} does not apply: {why}"), "give numbers that satisfy its hypotheses"))
 }
 
 fn check_lengths(lemma: &str, a: &[f64], b: &[f64]) -> Result<()> {

@@ -53,7 +53,7 @@ pub fn lemma_2_for(points: &impl Points, seed: u64) -> Result<Direction> {
             return Ok(Direction { v, tries });
         }
     }
-    Err(Error::request(
+    Err(Error::too_close(
         format!("no direction of {TRIES} keeps the points apart as Lemma 2 says"),
         "some are too close for double precision",
     ))
@@ -95,7 +95,7 @@ pub fn lemma_3(d: usize, vocabulary: &[f64], delta: f64, seed: u64) -> Result<Sc
     if apart > delta {
         return Ok(Scores { direction, kappa, apart });
     }
-    Err(Error::request(
+    Err(Error::too_close(
         "the scores could not be proved to be far enough apart in double precision",
         "there must be no zero token, and tokens must not be nearly equal",
     ))

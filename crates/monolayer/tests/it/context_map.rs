@@ -30,7 +30,7 @@ fn vectors(sequences: &[Vec<Vec<f64>>]) -> Dataset {
 fn ids_in_balls(view: &View, map: &ContextMap, head_size: usize) -> Vec<Vec<Ball>> {
     let attention = map.attention(view.mask, head_size);
     let lift = |m: &Matrix<f64>| m.map(|&x| ball(x));
-    let heads = attention.heads.iter().map(|h| monolayer::paper::attention::Head {
+    let heads = attention.heads.iter().map(|h| monolayer::paper::attention::AttentionHead {
         w_q: lift(&h.w_q),
         w_k: lift(&h.w_k),
         w_v: lift(&h.w_v),
@@ -41,7 +41,7 @@ fn ids_in_balls(view: &View, map: &ContextMap, head_size: usize) -> Vec<Vec<Ball
     for window in view.offsets.windows(2) {
         let row = |t: usize| {
             let place = t - window[0];
-            let word = view.vectors.words.row(view.ids[t] as usize);
+            let word = view.vectors.words.row(view.token_ids[t] as usize);
             let place = view.vectors.positions.as_ref().map(|p| p.row(place).to_vec());
             let place = place.unwrap_or_else(|| vec![0.0; word.len()]);
             word.iter().zip(place).map(|(&x, p)| ball(x) + ball(p)).collect::<Vec<_>>()
@@ -63,8 +63,8 @@ fn check(view: &View, map: &ContextMap, head_size: usize) {
     let certificate = Certificate::new(view, map, &separation, None, 4096);
     assert!(certificate.undecided.is_empty(), "exactly equal or apart: always decided");
     let ids = ids_in_balls(view, map, head_size);
-    let n = view.ids.len();
-    let token = |t: usize| (view.ids[t], view.vectors.positions.as_ref().map(|_| view.place(t).1));
+    let n = view.token_ids.len();
+    let token = |t: usize| (view.token_ids[t], view.vectors.positions.as_ref().map(|_| view.place(t).1));
     let tiny = ball(2_f64.powi(-400));
     let (mut closest, mut all_apart) = (f64::INFINITY, true);
     for a in 0..n {
@@ -213,7 +213,7 @@ fn scale(candidates: usize) -> FloatWeights {
 fn built(data: &Dataset, positions: &str, scale: &FloatWeights) -> monolayer::context_map::float_weights::CertifiedMap {
     let vectors = TokenVectors::new(data, &Embedding::Sign(16), &positions.parse().unwrap(), 0, 0).unwrap();
     let view = View::new(data, &vectors, Mask::None);
-    scale.build(&view, None, &|_, _| ()).unwrap()
+    scale.build(&view, None).unwrap()
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn conll() {
     let view = View::new(&data, &vectors, Mask::None);
     let label = view.contexts.agree(&data.label_ids().unwrap()).label;
     let scale = FloatWeights { labels_only: true, ..scale(400) };
-    let tight = scale.build(&view, Some(&label), &|_, _| ()).unwrap();
+    let tight = scale.build(&view, Some(&label)).unwrap();
     let certificate = &tight.certificate;
     assert!(certificate.holds(), "Definition 2 in full");
     let labelled = certificate.labelled.unwrap().g / tight.deviation;
@@ -300,7 +300,7 @@ fn conll() {
     assert_eq!(tight.separation.vocabulary, 75_971);
     for (kappa, w_o) in [(Some(0.0), None), (None, Some(0.0))] {
         let broken = FloatWeights { kappa, w_o, ..scale.clone() };
-        let broken = FloatWeights { candidates: 1, ..broken }.build(&view, Some(&label), &|_, _| ()).unwrap();
+        let broken = FloatWeights { candidates: 1, ..broken }.build(&view, Some(&label)).unwrap();
         assert!(!broken.certificate.holds());
     }
 }

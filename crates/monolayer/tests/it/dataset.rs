@@ -55,15 +55,15 @@ fn the_ending_tells_the_kind_and_the_format_overrules_it() {
         ("a.jsonl", json, "jsonl"),
         ("a.safetensors", &rows.arrays(false), "safetensors"),
     ] {
-        let by_ending = Dataset::open(&file(name, bytes)).unwrap();
+        let by_ending = Dataset::open(file(name, bytes)).unwrap();
         assert_eq!(by_ending.tokens(), 2, "{name}");
         let other = file("another.ending", bytes);
         let by_format = Dataset::open_as(&other, Some(format.parse().unwrap())).unwrap();
         assert_eq!(Dataset { name: by_ending.name.clone(), ..by_format }, by_ending);
     }
-    let error = Dataset::open(&file("b.txt", json)).unwrap_err().to_string();
+    let error = Dataset::open(file("b.txt", json)).unwrap_err().to_string();
     assert!(error.contains("b.txt:1: JSON where CoNLL columns were expected; end its name in .jsonl"), "{error}");
-    let error = Dataset::open(&file("c.txt", &rows.arrays(false))).unwrap_err().to_string();
+    let error = Dataset::open(file("c.txt", &rows.arrays(false))).unwrap_err().to_string();
     assert!(error.contains("c.txt:1:2: a NUL byte; "), "{error}");
 }
 

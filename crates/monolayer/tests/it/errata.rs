@@ -4,7 +4,7 @@ use monolayer::arithmetic::matrix::Matrix;
 use monolayer::arithmetic::{Interval, Number};
 use monolayer::data::context::Contexts;
 use monolayer::data::separation::separation;
-use monolayer::paper::attention::{Attention, Head, Kind, Mask};
+use monolayer::paper::attention::{Attention, AttentionHead, AttentionKind, Mask};
 use monolayer::paper::boltzmann::{Boltzmann, difference};
 use monolayer::paper::counterexamples::{corollary_2_radius, corollary_2_separation, equation_47};
 use monolayer::paper::feed_forward::FeedForward;
@@ -17,7 +17,7 @@ fn multiples<N: Number>(a: &[i32], v: &[i32]) -> Matrix<N> {
 }
 
 /// One-dimensional attention: `w_o` times the mixture of the tokens, scores `query * key`.
-fn line<N: Number>(kind: Kind, query: f64, w_o: f64) -> Attention<N> {
+fn line<N: Number>(kind: AttentionKind, query: f64, w_o: f64) -> Attention<N> {
     let one = |x: f64| [N::from_f64(x)];
     let mut attention = Attention::rank_one(Mask::None, &one(1.0), &one(query), &one(w_o));
     attention.kind = kind;
@@ -36,9 +36,10 @@ fn integer_attention() -> impl Strategy<Value = (Attention<f64>, Vec<i32>)> {
         (weights, prop::collection::vec(-3..=3_i32, d)).prop_map(move |(weights, v)| {
             let mut numbers = weights.into_iter().map(f64::from);
             let mut matrix = |rows, cols| Matrix::from_fn(rows, cols, |_, _| numbers.next().unwrap());
-            let mut head = || Head { w_q: matrix(s, d), w_k: matrix(s, d), w_v: matrix(s, d), w_o: matrix(d, s) };
+            let mut head =
+                || AttentionHead { w_q: matrix(s, d), w_k: matrix(s, d), w_v: matrix(s, d), w_o: matrix(d, s) };
             let heads = (0..heads).map(|_| head()).collect();
-            (Attention { kind: Kind::Hardmax, mask: Mask::None, heads }, v)
+            (Attention { kind: AttentionKind::Hardmax, mask: Mask::None, heads }, v)
         })
     })
 }
@@ -46,7 +47,7 @@ fn integer_attention() -> impl Strategy<Value = (Attention<f64>, Vec<i32>)> {
 /// Theorem 1: the printed pair (a1, a2, a4), (a1, a3, a4) is told apart by mean pooling, a hardmax head whose query is 0.
 #[test]
 fn theorem_1_the_printed_pair_is_separated() {
-    let attention = line::<Interval>(Kind::Hardmax, 0.0, 1.0);
+    let attention = line::<Interval>(AttentionKind::Hardmax, 0.0, 1.0);
     let output = |a: &[i32]| attention.apply(&multiples(a, &[1])).unwrap().data[0];
     let (first, second) = (output(&[1, 2, 4]), output(&[1, 3, 4]));
     // 1 + 7/3 against 1 + 8/3.
@@ -58,14 +59,17 @@ fn theorem_1_the_printed_pair_is_separated() {
 #[test]
 fn theorem_1_three_heads_separate_sets_of_three() {
     let unit = |c: usize| Matrix::from_fn(1, 4, |_, j| f64::from(u8::from(j == c)));
-    let head = |query: f64, into: usize| Head {
+    let head = |query: f64, into: usize| AttentionHead {
         w_q: unit(0).map(|x| x * query),
         w_k: unit(0),
         w_v: unit(0),
         w_o: Matrix::from_fn(4, 1, |j, _| f64::from(u8::from(j == into))),
     };
-    let attention =
-        Attention { kind: Kind::Hardmax, mask: Mask::None, heads: vec![head(0.0, 1), head(1.0, 2), head(-1.0, 3)] };
+    let attention = Attention {
+        kind: AttentionKind::Hardmax,
+        mask: Mask::None,
+        heads: vec![head(0.0, 1), head(1.0, 2), head(-1.0, 3)],
+    };
     let mut outputs = Vec::new();
     for (a, b, c) in (1..=6).flat_map(|a| (1..a).flat_map(move |b| (1..b).map(move |c| (a, b, c)))) {
         // Multiples of 3, so that the mean is an integer up to rounding.
@@ -96,7 +100,7 @@ proptest! {
     /// {0, 2, 3, 7} v look the same to it.
     #[test]
     fn theorem_2_a_zero_token_sees_the_mean((mut attention, v) in integer_attention()) {
-        attention.kind = Kind::Softmax;
+        attention.kind = AttentionKind::Softmax;
         let output = |a: &[i32]| attention.apply(&multiples(a, &v)).unwrap().row(0).to_vec();
         prop_assert_eq!(output(&[0, 1, 4, 7]), output(&[0, 2, 3, 7]));
     }
@@ -121,7 +125,7 @@ proptest! {
 /// Theorem 1's pair is no obstacle to softmax: eq. 2 tells both ends apart.
 #[test]
 fn softmax_separates_the_pair_of_theorem_1() {
-    let attention = line::<Interval>(Kind::Softmax, 0.25, 1.0);
+    let attention = line::<Interval>(AttentionKind::Softmax, 0.25, 1.0);
     let output = |a: &[i32]| attention.apply(&multiples(a, &[1])).unwrap().data;
     let (first, second) = (output(&[1, 2, 5, 6]), output(&[1, 3, 4, 6]));
     assert!(apart(first[0], second[0]) && apart(first[3], second[3]), "{first:?} {second:?}");
@@ -130,7 +134,7 @@ fn softmax_separates_the_pair_of_theorem_1() {
 /// Theorem 2 needs `r_min > 0`, in three tokens: {0, 1, 4} and {0, 2, 3} have the mean 5/3. A token other than 0 would tell.
 #[test]
 fn theorem_2_zero_token_in_three_tokens() {
-    let attention = line::<Interval>(Kind::Softmax, 0.5, 1.0);
+    let attention = line::<Interval>(AttentionKind::Softmax, 0.5, 1.0);
     let output = |a: &[i32]| attention.apply(&multiples(a, &[1])).unwrap().data;
     let (first, second) = (output(&[0, 1, 4, 9]), output(&[0, 2, 3, 9]));
     assert!(first[0].hull(second[0]).width() < 1e-14 && apart(first[3], second[3]));
@@ -143,7 +147,7 @@ fn theorem_2_zero_token_in_three_tokens() {
 /// (x, y, y) are not, although they are the same set.
 #[test]
 fn definition_2_multisets_not_sets() {
-    let attention = line::<Interval>(Kind::Softmax, 0.5, 1.0);
+    let attention = line::<Interval>(AttentionKind::Softmax, 0.5, 1.0);
     let output = |a: &[i32]| attention.apply(&multiples(a, &[1])).unwrap().data[0];
     assert!(output(&[1, 3]).hull(output(&[1, 3, 1, 3])).width() < 1e-14);
     assert!(apart(output(&[1, 3]), output(&[1, 3, 3])));
@@ -182,7 +186,7 @@ fn theorem_2_for_one_token() {
     assert_eq!(lemma_1_bound(1.0, 5.0), 0.0);
     assert!(lemma_1(&[0.0], &[5.0], 5.0).unwrap().holds());
     // The output is t + w t with |w t| <= epsilon / 4, so the gap of epsilon shrinks by half at most.
-    let attention = line::<f64>(Kind::Softmax, 1.0, 0.25);
+    let attention = line::<f64>(AttentionKind::Softmax, 1.0, 0.25);
     let output = |t: i32| attention.apply(&multiples(&[t], &[1])).unwrap().data[0];
     assert_eq!((output(1), output(-1)), (1.25, -1.25));
 }
@@ -273,7 +277,7 @@ fn equation_60_asks_for_other_tokens() {
 /// Appendix C: a causal mask does not reveal order by itself. The last token of (1, 2, 3) and (2, 1, 3) sees the same multiset.
 #[test]
 fn causal_masks_hide_the_order_of_the_past() {
-    let mut attention = line::<f64>(Kind::Softmax, 0.5, 1.0);
+    let mut attention = line::<f64>(AttentionKind::Softmax, 0.5, 1.0);
     attention.mask = Mask::Causal;
     let output = |a: &[i32]| attention.apply(&multiples(a, &[1])).unwrap().data[2];
     assert_eq!(output(&[1, 2, 3]), output(&[2, 1, 3]));

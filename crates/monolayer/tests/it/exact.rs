@@ -4,18 +4,23 @@ use std::path::Path;
 
 use dashu_ratio::RBig;
 use monolayer::data::{Format, Labels};
-use monolayer::memorize::deep::{DeepMemo, memorize_deep, nonzero};
-use monolayer::memorize::vectors::{ExactMemo, Method, VectorOptions, memorize_exactly, memorize_vectors};
+use monolayer::memorize::deep::nonzero;
 use monolayer::model::exact::{self, map_model, rational};
 use monolayer::model::exact_file;
-use monolayer::{Dataset, Model};
+use monolayer::{AnyModel, Compiled, Dataset, Memorizer, Method, Model, Precision};
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
-fn options() -> VectorOptions {
-    VectorOptions { candidates: 32, ..VectorOptions::default() }
+fn memorizer(method: Method) -> Memorizer<'static> {
+    Memorizer::new().method(method).candidates(32)
+}
+
+/// The rational weights of a model.
+fn exact_model(compiled: &Compiled) -> &Model<RBig> {
+    let AnyModel::Exact(model) = compiled.model() else { panic!("floats") };
+    model
 }
 
 /// Random vectors with one of `labels` random outputs, or classes.
@@ -37,37 +42,39 @@ fn random(sequences: usize, n: usize, d: usize, labels: usize, classes: bool) ->
 }
 
 /// Every possible token's output equals its label, exactly.
-fn check(data: &Dataset, memo: &ExactMemo) {
-    let possible = |t: &usize| !memo.agreement.impossible.contains(t);
+fn check(data: &Dataset, compiled: &Compiled) {
+    assert!(compiled.is_proved());
+    let model = exact_model(compiled);
+    let possible = |t: &usize| !compiled.impossible().contains(t);
     match &data.labels {
         Labels::Vectors { d, data: wanted } => {
-            let outputs = exact::outputs(&memo.model, data).unwrap();
+            let outputs = exact::outputs(model, data).unwrap();
             for t in (0..data.tokens()).filter(possible) {
                 let wanted: Vec<RBig> = wanted[t * d..(t + 1) * d].iter().map(|&x| rational(x)).collect();
                 assert_eq!(outputs[t], wanted, "token {t}");
             }
         }
-        Labels::Classes { ids, .. } => {
-            let labels = exact::labels(&memo.model, data).unwrap();
+        Labels::Classes { label_ids: ids, .. } => {
+            let labels = exact::labels(model, data).unwrap();
             assert!((0..data.tokens()).filter(possible).all(|t| labels[t] == ids[t]));
         }
         Labels::None => unreachable!(),
     }
 }
 
-fn plateaus(data: &Dataset) -> ExactMemo {
-    memorize_exactly(data, &options(), &|_, _| {}).unwrap()
+fn plateaus(data: &Dataset) -> Compiled {
+    memorizer(Method::Plateau).precision(Precision::Exact).compile(data).unwrap()
 }
 
-fn deep(data: &Dataset) -> DeepMemo {
-    memorize_deep(data, &options(), &|_, _| {}).unwrap()
+fn deep(data: &Dataset) -> Compiled {
+    memorizer(Method::Deep).compile(data).unwrap()
 }
 
 #[test]
 fn plateaus_are_exact_at_20_sequences() {
     let data = random(20, 16, 8, 10, false);
     let memo = plateaus(&data);
-    assert_eq!(memo.distinct, 320);
+    assert_eq!(memo.context_ids(), 320);
     check(&data, &memo);
 }
 
@@ -75,33 +82,34 @@ fn plateaus_are_exact_at_20_sequences() {
 fn deep_is_exact_at_a_thousand_ids_and_smaller_than_one_layer() {
     let data = random(100, 10, 4, 10, true);
     let memo = deep(&data);
-    assert_eq!(memo.exact.distinct, 1000);
-    check(&data, &memo.exact);
+    assert_eq!(memo.context_ids(), 1000);
+    check(&data, &memo);
+    let memo = memo.deep().unwrap();
     let wide = plateaus(&data);
-    let wide = nonzero(wide.model.transformer.layers[0].feed_forward.as_ref().unwrap());
+    let wide = nonzero(exact_model(&wide).transformer.layers[0].feed_forward.as_ref().unwrap());
     assert!(memo.nonzero < memo.one_layer && memo.one_layer < wide, "{} {} {wide}", memo.nonzero, memo.one_layer);
     // Few ids are cheaper in one layer.
     let few = deep(&random(10, 10, 4, 10, true));
+    let few = few.deep().unwrap();
     assert!(few.nonzero > few.one_layer, "{} {}", few.nonzero, few.one_layer);
 }
 
 #[test]
 fn deep_writes_vectors_too() {
     let data = random(10, 5, 5, 6, false);
-    check(&data, &deep(&data).exact);
+    check(&data, &deep(&data));
 }
 
 #[test]
 fn deep_needs_four_registers() {
-    let error = memorize_deep(&random(2, 2, 3, 2, true), &options(), &|_, _| {}).unwrap_err().to_string();
+    let error = memorizer(Method::Deep).compile(&random(2, 2, 3, 2, true)).unwrap_err().to_string();
     assert!(error.contains("four registers"), "{error}");
 }
 
 #[test]
 fn a_curve_through_irrational_ids_is_not_rational() {
     let data = random(2, 2, 2, 3, false);
-    let curve = VectorOptions { method: Method::Interpolate, ..options() };
-    let model = memorize_vectors(&data, &curve, &|_, _| {}).unwrap().model;
+    let model = memorizer(Method::Interpolate).compile(&data).unwrap().model().widened();
     let error = exact::outputs(&map_model(&model, |&x| rational(x)), &data).unwrap_err().to_string();
     assert!(error.contains("(sequence ") && error.contains("irrational"), "{error}");
 }
@@ -109,7 +117,7 @@ fn a_curve_through_irrational_ids_is_not_rational() {
 #[test]
 fn float_plateaus_are_rational_and_nearly_right() {
     let data = random(6, 4, 2, 5, false);
-    let model = memorize_vectors(&data, &options(), &|_, _| {}).unwrap().model;
+    let model = memorizer(Method::Plateau).compile(&data).unwrap().model().widened();
     let outputs = exact::outputs(&map_model(&model, |&x| rational(x)), &data).unwrap();
     let Labels::Vectors { data: wanted, .. } = &data.labels else { unreachable!() };
     for (x, y) in outputs.iter().flatten().zip(wanted) {
@@ -117,29 +125,30 @@ fn float_plateaus_are_rational_and_nearly_right() {
     }
 }
 
-fn write(model: &Model<RBig>, dir: &Path) {
-    exact_file::write(model, dir, |_| Ok(())).unwrap();
+fn write(compiled: &Compiled, dir: &Path) {
+    exact_file::write(exact_model(compiled), dir, |_| Ok(())).unwrap();
 }
 
 #[test]
 fn exact_models_survive_the_disk() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path().join("model");
-    for model in [deep(&random(4, 3, 4, 3, true)).exact.model, plateaus(&random(3, 2, 2, 3, false)).model] {
-        write(&model, &dir);
+    for compiled in [deep(&random(4, 3, 4, 3, true)), plateaus(&random(3, 2, 2, 3, false))] {
+        write(&compiled, &dir);
         assert!(exact_file::is_exact(&dir).unwrap());
-        assert_eq!(exact_file::read(&dir).unwrap(), model);
+        assert_eq!(&exact_file::read(&dir).unwrap(), exact_model(&compiled));
+        assert_eq!(&AnyModel::open(&dir).unwrap(), compiled.model());
     }
-    let words = plateaus(&Dataset::open("task:reverse:alphabet=2,length=2").unwrap()).model;
+    let words = plateaus(&Dataset::open("task:reverse:alphabet=2,length=2").unwrap());
     write(&words, &dir);
-    assert_eq!(exact_file::read(&dir).unwrap(), words);
+    assert_eq!(&exact_file::read(&dir).unwrap(), exact_model(&words));
 }
 
 #[test]
 fn damaged_weights_are_named() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path().join("model");
-    write(&plateaus(&random(2, 2, 2, 2, true)).model, &dir);
+    write(&plateaus(&random(2, 2, 2, 2, true)), &dir);
     let path = dir.join("weights.json");
     let sound: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
     let after = |damage: &dyn Fn(&mut Value)| {
@@ -182,6 +191,6 @@ proptest! {
     #[test]
     fn both_methods_are_exact(data in small()) {
         check(&data, &plateaus(&data));
-        check(&data, &deep(&data).exact);
+        check(&data, &deep(&data));
     }
 }

@@ -6,7 +6,7 @@ use dashu_ratio::RBig;
 use monolayer::arithmetic::matrix::Matrix;
 use monolayer::arithmetic::{Interval, Number as _};
 use monolayer::model::exact::map_attention;
-use monolayer::paper::attention::{Attention, Head, Kind, Mask};
+use monolayer::paper::attention::{Attention, AttentionHead, AttentionKind, Mask};
 use monolayer::paper::hardmax::{self, HardmaxLayer, draws, line, mean_pooling, printed_pair, softmax_gap, witness};
 use proptest::prelude::*;
 
@@ -25,7 +25,7 @@ fn attention() -> impl Strategy<Value = (Attention<RBig>, Vec<RBig>)> {
         let weights = prop::collection::vec(-3..=3_i64, heads * 4 * s * d);
         (weights, prop::collection::vec(-3..=3_i64, d)).prop_map(move |(weights, mut v)| {
             let numbers = &mut weights.into_iter();
-            let mut head = || Head {
+            let mut head = || AttentionHead {
                 w_q: thirds(s, d, numbers),
                 w_k: thirds(s, d, numbers),
                 w_v: thirds(s, d, numbers),
@@ -34,7 +34,7 @@ fn attention() -> impl Strategy<Value = (Attention<RBig>, Vec<RBig>)> {
             v[0] = if v[0] == 0 { 1 } else { v[0] };
             let mask = if causal { Mask::Causal } else { Mask::None };
             let heads = (0..heads).map(|_| head()).collect();
-            (Attention { kind: Kind::Hardmax, mask, heads }, integers(&v))
+            (Attention { kind: AttentionKind::Hardmax, mask, heads }, integers(&v))
         })
     })
 }
@@ -100,15 +100,15 @@ fn the_printed_pair_is_told_apart() {
 }
 
 /// d = 1 is embedded in the first coordinate: `head(query, into)` reads it and writes to coordinate `into`.
-fn head(query: i64, into: usize) -> Head<RBig> {
+fn head(query: i64, into: usize) -> AttentionHead<RBig> {
     let unit = |c: usize, x: i64| Matrix::from_fn(1, 4, move |_, j| RBig::from(if j == c { x } else { 0 }));
     let w_o = Matrix::new(4, 1, unit(into, 1).data);
-    Head { w_q: unit(0, query), w_k: unit(0, 1), w_v: unit(0, 1), w_o }
+    AttentionHead { w_q: unit(0, query), w_k: unit(0, 1), w_v: unit(0, 1), w_o }
 }
 
 /// The outputs of a layer at all tokens of all sets of up to `most` of the numbers 1 to 6, and how many there are.
-fn outputs(heads: Vec<Head<RBig>>, sizes: std::ops::RangeInclusive<u32>) -> (usize, HashSet<Vec<RBig>>) {
-    let layer = HardmaxLayer::new(&Attention { kind: Kind::Hardmax, mask: Mask::None, heads });
+fn outputs(heads: Vec<AttentionHead<RBig>>, sizes: std::ops::RangeInclusive<u32>) -> (usize, HashSet<Vec<RBig>>) {
+    let layer = HardmaxLayer::new(&Attention { kind: AttentionKind::Hardmax, mask: Mask::None, heads });
     let sets = (1..1_u32 << 6).filter(|set| sizes.contains(&set.count_ones()));
     let rows = sets.flat_map(|set| {
         let tokens: Vec<i64> = (1..=6).filter(|a| set >> (a - 1) & 1 == 1).collect();

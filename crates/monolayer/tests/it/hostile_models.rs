@@ -82,7 +82,7 @@ fn refused(file: &str, spoil: impl FnOnce(&mut Spoiled)) -> String {
     model.write(directory.path());
     let error = AnyModel::open(directory.path()).expect_err("a spoiled model was read");
     let path = directory.path().join(file).display().to_string();
-    assert_eq!(error.place(), Some(path.clone()), "{error}");
+    assert_eq!(error.location(), Some(path.clone()), "{error}");
     let message = error.to_string();
     assert!(message.starts_with(&path) && message.contains("; "), "{message}");
     message
@@ -292,7 +292,7 @@ fn missing_files_are_named() {
         sound().write(directory.path());
         std::fs::remove_file(directory.path().join(file)).unwrap();
         let error = AnyModel::open(directory.path()).unwrap_err();
-        assert_eq!(error.place(), Some(directory.path().join(file).display().to_string()));
+        assert_eq!(error.location(), Some(directory.path().join(file).display().to_string()));
         assert!(error.to_string().contains(file), "{error}");
     }
 }

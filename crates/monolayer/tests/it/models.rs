@@ -5,10 +5,10 @@ use std::path::Path;
 use monolayer::arithmetic::kernels::Real;
 use monolayer::arithmetic::matrix::Matrix;
 use monolayer::data::{Labels, Tokens, Vocabulary, Written};
-use monolayer::model::{Head, Words};
-use monolayer::paper::attention::{Kind, Mask};
+use monolayer::model::{LabelHead, Words};
+use monolayer::paper::attention::{AttentionKind, Mask};
 use monolayer::paper::transformer::Transformer;
-use monolayer::{AnyModel, Dataset, Model};
+use monolayer::{AnyModel, Dataset, Model, Source};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -34,12 +34,12 @@ fn model<R: Real>(transformer: &Transformer<f64>, words: bool, positions: bool, 
         words: words.then(|| Words { vocabulary: names(&WORDS), embedding: entries(WORDS.len(), d) }),
         positions: positions.then(|| entries(5, d)),
         transformer: crate::random::map(transformer, |&x| R::from_f64(x)),
-        head: labels.then(|| Head {
+        head: labels.then(|| LabelHead {
             labels: ["O", "../O", ""].map(str::to_owned).to_vec(),
             weight: entries(3, d),
             bias: vec![R::ONE; 3],
         }),
-        source: json!({ "command": "test", "seed": 7 }),
+        source: Source::from_json(json!({ "command": "test", "seed": 7 })),
     }
 }
 
@@ -71,7 +71,7 @@ proptest! {
 }
 
 fn small() -> Transformer<f64> {
-    let layer = crate::random::Shape { attention: Some((Kind::Softmax, Mask::None, 1, 1)), hidden: 4 };
+    let layer = crate::random::Shape { attention: Some((AttentionKind::Softmax, Mask::None, 1, 1)), hidden: 4 };
     crate::random::Case { d: 3, pre: None, layers: vec![layer], lengths: vec![1], vocabulary: 1, seed: 1 }.draw().0
 }
 
@@ -161,7 +161,7 @@ fn threads_change_nothing() {
     // One sequence long enough to be spread over threads by itself, and blocks of short ones.
     let lengths: Vec<usize> = [2500].into_iter().chain((0..200).map(|i| 1 + i % 37)).collect();
     let layer = |kind, mask| crate::random::Shape { attention: Some((kind, mask, 2, 2)), hidden: 24 };
-    let layers = vec![layer(Kind::Softmax, Mask::Causal), layer(Kind::Hardmax, Mask::None)];
+    let layers = vec![layer(AttentionKind::Softmax, Mask::Causal), layer(AttentionKind::Hardmax, Mask::None)];
     let case = crate::random::Case { d: 4, pre: Some(8), layers, lengths: vec![1], vocabulary: 1, seed: 3 };
     let (transformer, _) = case.draw();
     let data = vectors(4, &lengths);

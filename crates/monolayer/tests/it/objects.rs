@@ -4,7 +4,7 @@ use monolayer::arithmetic::kernels::{self, Real};
 use monolayer::arithmetic::matrix::Matrix;
 use monolayer::arithmetic::{Ball, Interval, Number};
 use monolayer::model::forward;
-use monolayer::paper::attention::{Attention, Kind, Mask};
+use monolayer::paper::attention::{Attention, AttentionKind, Mask};
 use monolayer::paper::transformer::{Layer, Transformer};
 use proptest::prelude::*;
 
@@ -34,7 +34,7 @@ fn difference(a: &[f64], b: &[f64]) -> f64 {
 fn clear_choices(transformer: &Transformer<f64>, z: &Matrix<f64>, gap: f64) -> bool {
     let mut z = transformer.pre_feed_forward.as_ref().map_or(z.clone(), |f| f.apply(z));
     for layer in &transformer.layers {
-        if layer.attention.as_ref().is_some_and(|a| a.kind == Kind::Hardmax && !clear_layer(a, &z, gap)) {
+        if layer.attention.as_ref().is_some_and(|a| a.kind == AttentionKind::Hardmax && !clear_layer(a, &z, gap)) {
             return false;
         }
         z = layer.apply(&z).unwrap();
@@ -91,7 +91,7 @@ proptest! {
                 rigorous.apply(&z.map(|&x| Interval::point(x))),
                 precise.apply(&z.map(|&x| Ball::new(x, 160))),
             ) else {
-                prop_assert!(case.layers.iter().any(|l| matches!(l.attention, Some((Kind::Hardmax, ..)))));
+                prop_assert!(case.layers.iter().any(|l| matches!(l.attention, Some((AttentionKind::Hardmax, ..)))));
                 continue;
             };
             for ((x, e), b) in plain.data.iter().zip(&enclosure.data).zip(&exact.data) {
@@ -131,13 +131,13 @@ fn hardmax_ties_are_exact() {
     let z = Matrix::new(5, 2, vec![1.0, 2.0, 3.0, 0.0, 1.0, 2.0, -1.0, 2.0, 2.0, 1.0]);
     let row = |x: f64, y: f64| Matrix::new(1, 2, vec![x, y]);
     // Scores are (x + y)(query): tokens 1, 2, 3 and 5 tie.
-    let head = monolayer::paper::attention::Head {
+    let head = monolayer::paper::attention::AttentionHead {
         w_q: row(1.0, 1.0),
         w_k: row(1.0, 1.0),
         w_v: row(1.0, 0.0),
         w_o: Matrix::new(2, 1, vec![4.0, -8.0]),
     };
-    let attention = Attention { kind: Kind::Hardmax, mask: Mask::None, heads: vec![head] };
+    let attention = Attention { kind: AttentionKind::Hardmax, mask: Mask::None, heads: vec![head] };
     let transformer = Transformer {
         d: 2,
         pre_feed_forward: None,

@@ -5,8 +5,9 @@ use monolayer::arithmetic::kernels::Real;
 use monolayer::arithmetic::matrix::Matrix;
 use monolayer::data::positions::Positions;
 use monolayer::data::{Dataset, Labels, Tokens};
-use monolayer::memorize::{Compiled, Memorizer, Precision};
 use monolayer::model::{AnyModel, Model};
+use monolayer::paper::attention::Mask;
+use monolayer::{Compiled, Memorizer, Precision, Source};
 use proptest::prelude::*;
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
@@ -51,12 +52,14 @@ fn label<R: Real>(model: &Model<R>, visible: &[Vec<R>], own: &[R], rng: &mut Cha
 }
 
 /// Tokens called proved, and those of them that a program gets wrong.
-fn refuted<R: Real>(model: &Model<R>, compiled: &Compiled, memorizer: &Memorizer, data: &Dataset) -> (usize, usize) {
-    let (Tokens::Words { ids, .. }, Labels::Classes { ids: labels, .. }) = (&data.tokens, &data.labels) else {
+fn refuted<R: Real>(model: &Model<R>, compiled: &Compiled, data: &Dataset) -> (usize, usize) {
+    let (Tokens::Words { word_ids: ids, .. }, Labels::Classes { label_ids: labels, .. }) = (&data.tokens, &data.labels)
+    else {
         panic!("words with classes");
     };
+    let Source::Memorize { seed, .. } = compiled.source() else { panic!("memorized") };
     let embedding: &Matrix<R> = &model.words.as_ref().expect("words").embedding;
-    let mut rng = ChaCha8Rng::seed_from_u64(memorizer.seed);
+    let mut rng = ChaCha8Rng::seed_from_u64(*seed);
     let (mut proved, mut wrong) = (0, 0);
     for range in data.ranges() {
         let at = |t: usize| {
@@ -65,10 +68,10 @@ fn refuted<R: Real>(model: &Model<R>, compiled: &Compiled, memorizer: &Memorizer
             (0..row.len()).map(|i| place.map_or(row[i], |p| row[i] + p[i])).collect::<Vec<R>>()
         };
         let tokens: Vec<Vec<R>> = range.clone().map(at).collect();
-        for t in range.clone().filter(|&t| compiled.proved[t]) {
+        for t in range.clone().filter(|&t| compiled.proved()[t]) {
             let place = t - range.start;
-            let end =
-                if memorizer.mask == monolayer::paper::attention::Mask::Causal { place + 1 } else { tokens.len() };
+            let causal = model.transformer.layers[0].attention.as_ref().is_some_and(|a| a.mask == Mask::Causal);
+            let end = if causal { place + 1 } else { tokens.len() };
             proved += 1;
             let right = (0..3).all(|_| label(model, &tokens[..end], &tokens[place], &mut rng) == labels[t] as usize);
             wrong += usize::from(!right);
@@ -77,10 +80,11 @@ fn refuted<R: Real>(model: &Model<R>, compiled: &Compiled, memorizer: &Memorizer
     (proved, wrong)
 }
 
-fn refuted_in_its_precision(compiled: &Compiled, memorizer: &Memorizer, data: &Dataset) -> (usize, usize) {
-    match &compiled.model {
-        AnyModel::F32(model) => refuted(model, compiled, memorizer, data),
-        AnyModel::F64(model) => refuted(model, compiled, memorizer, data),
+fn refuted_in_its_precision(compiled: &Compiled, data: &Dataset) -> (usize, usize) {
+    match compiled.model() {
+        AnyModel::F32(model) => refuted(model, compiled, data),
+        AnyModel::F64(model) => refuted(model, compiled, data),
+        AnyModel::Exact(_) => unreachable!("gated units are floats"),
     }
 }
 
@@ -92,8 +96,8 @@ proptest! {
         let dir = tempfile::tempdir().expect("a directory");
         let (data, memorizer) = crate::random::mixed_codes::draw(number, dir.path());
         // Codes may be too close to tell words apart: then nothing is claimed.
-        if let Ok(compiled) = memorizer.compile(&data, &|_, _| {}) {
-            let (proved, wrong) = refuted_in_its_precision(&compiled, &memorizer, &data);
+        if let Ok(compiled) = memorizer.compile(&data) {
+            let (proved, wrong) = refuted_in_its_precision(&compiled, &data);
             prop_assert_eq!(wrong, 0, "of {} proved", proved);
             prop_assert_eq!(proved, compiled.certified());
         }
@@ -107,11 +111,11 @@ fn codes_of_mixed_sizes_are_compiled_and_proved() {
     for number in 0..40 {
         let dir = tempfile::tempdir().expect("a directory");
         let (data, memorizer) = crate::random::mixed_codes::draw(number, dir.path());
-        let memorizer = Memorizer { precision: Precision::Auto, ..memorizer };
-        if let Ok(model) = memorizer.compile(&data, &|_, _| {}) {
+        let memorizer = memorizer.precision(Precision::Auto);
+        if let Ok(model) = memorizer.compile(&data) {
             compiled += 1;
             proved += model.certified();
-            tokens += data.tokens() - model.impossible.len();
+            tokens += data.tokens() - model.impossible().len();
         }
     }
     assert!(compiled >= 30, "{compiled} of 40 compiled");
@@ -136,10 +140,9 @@ fn small_places_beside_words_of_size_one() {
     std::fs::write(&path, codes).expect("a writable directory");
     let data = Dataset::open("task:sort:alphabet=3,length=6").expect("a task");
     for precision in [Precision::Auto, Precision::F32, Precision::F64] {
-        let memorizer =
-            Memorizer { positions: Positions::File(path.clone()), precision, candidates: 32, ..Memorizer::default() };
-        let compiled = memorizer.compile(&data, &|_, _| {}).expect("a model");
-        let (_, wrong) = refuted_in_its_precision(&compiled, &memorizer, &data);
+        let memorizer = Memorizer::new().positions(Positions::File(path.clone())).precision(precision).candidates(32);
+        let compiled = memorizer.compile(&data).expect("a model");
+        let (_, wrong) = refuted_in_its_precision(&compiled, &data);
         assert_eq!(wrong, 0);
         assert!(precision == Precision::F32 || compiled.is_proved(), "{} of {}", compiled.certified(), data.tokens());
     }

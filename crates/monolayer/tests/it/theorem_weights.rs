@@ -114,7 +114,7 @@ fn dataset(sequences: &[Vec<[i32; 2]>]) -> Dataset {
 fn all_pairs(view: &View, found: &Certified, bits: usize) -> Option<Interval> {
     let map = &found.weights.map;
     let project = |v: &[f64], t: usize| {
-        let x = view.vectors.vector(view.ids[t], view.place(t).1);
+        let x = view.vectors.vector(view.token_ids[t], view.place(t).1);
         x.iter().zip(v).fold(Ball::new(0.0, bits), |sum, (&x, &v)| sum + Ball::new(x, bits) * Ball::new(v, bits))
     };
     let id = |t: usize| {
@@ -210,7 +210,7 @@ fn conll() {
         eprintln!("SKIPPED: set MONOLAYER_CONLL to the directory of eng.train to run this test");
         return;
     };
-    let data = Dataset::open(&format!("{folder}/eng.train")).unwrap();
+    let data = Dataset::open(format!("{folder}/eng.train")).unwrap();
     let places = vectors(&data, "auto");
     let view = View::new(&data, &places, Mask::None);
     let found = certify(&view, &request(Scale::Paper, Way::Auto)).unwrap();

@@ -2,10 +2,10 @@
 
 use monolayer::data::Format;
 use monolayer::data::positions::Positions;
-use monolayer::memorize::vectors::{Method, VectorMemo, VectorOptions, memorize_vectors};
+use monolayer::memorize::vectors::proof::OutputProof;
 use monolayer::model::Predictions;
 use monolayer::paper::attention::Mask;
-use monolayer::{Dataset, Error};
+use monolayer::{Compiled, Dataset, Memorizer, Method};
 use proptest::prelude::*;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -20,29 +20,29 @@ fn dataset(sequences: &[Sequence]) -> Dataset {
     Dataset::read("test", Format::JsonLines, lines.join("\n").as_bytes()).unwrap()
 }
 
-fn options(method: Method) -> VectorOptions {
-    VectorOptions { method, candidates: 24, ..VectorOptions::default() }
-}
-
-fn memorize(data: &Dataset, options: &VectorOptions) -> Result<VectorMemo, Error> {
-    memorize_vectors(data, options, &|_, _| {})
+fn memorizer(method: Method) -> Memorizer<'static> {
+    Memorizer::new().method(method).candidates(24)
 }
 
 /// Tokens that come out right in floating point, outputs within 1e-6.
-fn right(data: &Dataset, memo: &VectorMemo) -> usize {
-    let predictions = memo.model.predict(data).unwrap();
-    let labels = memo.model.head.as_ref().map(|head| &head.labels[..]);
-    (predictions.accuracy(data, labels).unwrap() * data.tokens() as f64).round() as usize
+fn right(data: &Dataset, compiled: &Compiled) -> usize {
+    compiled.model().right(data).unwrap().unwrap()
+}
+
+fn proof(compiled: &Compiled) -> &OutputProof {
+    &compiled.hinges().unwrap().proof
 }
 
 /// Memorizes with both methods; all tokens but the impossible ones are right, and proved so.
 fn check(data: &Dataset, impossible: &[usize]) {
     for method in [Method::Plateau, Method::Interpolate] {
-        let memo = memorize(data, &options(method)).unwrap();
-        assert_eq!(memo.agreement.impossible, impossible);
-        assert_eq!(right(data, &memo), data.tokens() - impossible.len(), "{method:?}");
-        assert!(memo.proof.real_error <= 1e-6, "{method:?} {}", memo.proof.real_error);
-        assert!(memo.proof.smallest_ratio() > 1.0, "{method:?} {}", memo.proof.smallest_ratio());
+        let compiled = memorizer(method).compile(data).unwrap();
+        assert_eq!(compiled.impossible(), impossible);
+        assert_eq!(right(data, &compiled), data.tokens() - impossible.len(), "{method:?}");
+        assert!(compiled.is_proved());
+        let proof = proof(&compiled);
+        assert!(proof.real_error <= 1e-6, "{method:?} {}", proof.real_error);
+        assert!(proof.smallest_ratio() > 1.0, "{method:?} {}", proof.smallest_ratio());
     }
 }
 
@@ -84,9 +84,9 @@ fn all_tokens_equal_and_constant_labels() {
 fn equal_tokens_with_different_labels_need_positions() {
     let data = dataset(&[(vec![vec![1.0]; 3], vec![json!(0), json!(1), json!(0)])]);
     check(&data, &[]);
-    let memo = memorize(&data, &VectorOptions { positions: Positions::None, ..options(Method::Plateau) }).unwrap();
-    assert!(memo.model.positions.is_none());
-    assert_eq!(memo.agreement.impossible, [1]);
+    let compiled = memorizer(Method::Plateau).positions(Positions::None).compile(&data).unwrap();
+    assert_eq!(compiled.model().config().max_length, None);
+    assert_eq!(compiled.impossible(), [1]);
 }
 
 #[test]
@@ -94,8 +94,8 @@ fn a_zero_token_sees_the_mean_only() {
     // {0, 1, 4} and {0, 2, 3} have one mean: no weights tell the zero tokens apart without positions.
     let sequence = |a: f64, b: f64, label: i32| (vec![vec![0.0], vec![a], vec![b]], vec![json!(label); 3]);
     let data = dataset(&[sequence(1.0, 4.0, 0), sequence(2.0, 3.0, 1)]);
-    let none = VectorOptions { positions: Positions::None, ..options(Method::Plateau) };
-    let error = memorize(&data, &none).unwrap_err().to_string();
+    let none = memorizer(Method::Plateau).positions(Positions::None);
+    let error = none.compile(&data).unwrap_err().to_string();
     assert!(error.contains("sequence 1, token 1") && error.contains("sequence 2, token 1"), "{error}");
     check(&data, &[]);
     // With the same label, or another mean, nothing needs to be told apart, or something does it.
@@ -115,14 +115,14 @@ fn sequences_of_different_lengths_share_a_context() {
     let labels = vec![json!(0), json!(1), json!(0), json!(1)];
     let data = dataset(&[(twice[..2].to_vec(), labels[..2].to_vec()), (twice, labels)]);
     check(&data, &[]);
-    assert_eq!(memorize(&data, &options(Method::Plateau)).unwrap().distinct, 2);
+    assert_eq!(memorizer(Method::Plateau).compile(&data).unwrap().context_ids(), 2);
 }
 
 #[test]
 fn numbers_that_overflow_are_an_error() {
     let huge = vec![vec![1e300], vec![1.7e308], vec![-1.7e308]];
     let data = dataset(&[(huge, vec![json!(0), json!(1), json!(0)])]);
-    let error = memorize(&data, &options(Method::Plateau)).unwrap_err().to_string();
+    let error = memorizer(Method::Plateau).compile(&data).unwrap_err().to_string();
     assert!(error.contains("overflow"), "{error}");
     let tiny = vec![vec![1e-150], vec![2e-150], vec![-1e-150]];
     check(&dataset(&[(tiny, vec![json!(0), json!(1), json!(0)])]), &[]);
@@ -139,16 +139,17 @@ fn sixteen_thousand_ids() {
     let labels = |i: usize| (0..16).map(|place| label(16 * i + place)).collect();
     let data = dataset(&tokens.into_iter().enumerate().map(|(i, tokens)| (tokens, labels(i))).collect::<Vec<_>>());
     for method in [Method::Plateau, Method::Interpolate] {
-        let memo = memorize(&data, &options(method)).unwrap();
-        assert_eq!((memo.distinct, right(&data, &memo)), (16_000, 16_000));
-        assert!(memo.proof.real_error <= 1e-6 && memo.undecided.is_empty(), "{method:?} {}", memo.proof.real_error);
+        let compiled = memorizer(method).compile(&data).unwrap();
+        assert_eq!((compiled.context_ids(), right(&data, &compiled)), (16_000, 16_000));
+        let error = proof(&compiled).real_error;
+        assert!(error <= 1e-6 && compiled.is_proved(), "{method:?} {error}");
     }
 }
 
 #[test]
 fn labels_are_needed() {
     let data = Dataset::read("test", Format::JsonLines, r#"{"tokens": [[1.0]]}"#.as_bytes()).unwrap();
-    assert!(memorize(&data, &options(Method::Plateau)).unwrap_err().to_string().contains("no labels"));
+    assert!(memorizer(Method::Plateau).compile(&data).unwrap_err().to_string().contains("no labels"));
 }
 
 #[test]
@@ -160,7 +161,7 @@ fn words_are_memorized_through_their_codes() {
 #[test]
 fn the_same_seed_gives_the_same_model() {
     let data = dataset(&[(vec![vec![1.0, 2.0], vec![0.5, 1.0]], vec![json!(0), json!(1)])]);
-    let model = |seed| memorize(&data, &VectorOptions { seed, ..options(Method::Plateau) }).unwrap().model;
+    let model = |seed| memorizer(Method::Plateau).seed(seed).compile(&data).unwrap().model().clone();
     assert_eq!(model(3), model(3));
     assert_ne!(model(3), model(4));
 }
@@ -191,17 +192,18 @@ proptest! {
     fn every_possible_token_comes_out_right(data in random_data(), causal: bool, curve: bool) {
         let method = if curve { Method::Interpolate } else { Method::Plateau };
         let mask = if causal { Mask::Causal } else { Mask::None };
-        let memo = memorize(&data, &VectorOptions { mask, ..options(method) }).unwrap();
-        prop_assert_eq!(right(&data, &memo), data.tokens() - memo.agreement.impossible.len());
-        prop_assert!(memo.proof.real_error <= 1e-6);
-        prop_assert!(memo.proof.smallest_ratio() > 1.0);
+        let compiled = memorizer(method).mask(mask).compile(&data).unwrap();
+        let (proof, impossible) = (proof(&compiled), compiled.impossible());
+        prop_assert_eq!(right(&data, &compiled), data.tokens() - impossible.len());
+        prop_assert!(proof.real_error <= 1e-6);
+        prop_assert!(proof.smallest_ratio() > 1.0);
         // The float bound holds of the fast forward pass, which sums in an order of its own.
-        if let Predictions::Outputs(outputs) = memo.model.predict(&data).unwrap() {
+        if let Predictions::Outputs(outputs) = compiled.model().predict(&data).unwrap() {
             let monolayer::data::Labels::Vectors { data: labels, .. } = &data.labels else { unreachable!() };
-            for (t, row) in outputs.iter_rows().enumerate().filter(|(t, _)| !memo.agreement.impossible.contains(t)) {
+            for (t, row) in outputs.iter_rows().enumerate().filter(|(t, _)| !impossible.contains(t)) {
                 let wanted = &labels[t * row.len()..(t + 1) * row.len()];
                 let error = row.iter().zip(wanted).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-                prop_assert!(error <= memo.proof.float_error);
+                prop_assert!(error <= proof.float_error);
             }
         }
     }

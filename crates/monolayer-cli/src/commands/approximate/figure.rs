@@ -3,36 +3,40 @@
 use monolayer::approximate::Approximation;
 use monolayer::approximate::expression::Program;
 use monolayer::approximate::function::Function as _;
+use monolayer_lab::plot::ink::Ink;
+use monolayer_lab::plot::scene::Anchor;
+use monolayer_lab::plot::{Axis, Figure, Point, Scene};
 
 /// Points along a side of a heat map (of models with very many units), and along a curve.
-const PIXELS: usize = 72;
+const PIXELS: usize = 48;
 const FEW_PIXELS: usize = 24;
 const MANY_UNITS: usize = 200_000;
 const POINTS: usize = 400;
-/// Shades of a heat map.
+/// Shades of a heat map: few, so that neighbors are often equal and drawn as one.
 const SHADES: usize = 48;
-/// The side of a panel, and the space around it.
-const SIDE: f64 = 220.0;
-const SPACE: f64 = 46.0;
-const TOP: f64 = 54.0;
+/// A panel, and what is above the panels.
+const WIDE: f64 = 300.0;
+const TALL: f64 = 290.0;
+const TOP: f64 = 34.0;
+/// The ids along the line.
+const LINE: f64 = 110.0;
+const MARGIN: f64 = 16.0;
+/// Sizes of text.
+const TITLE: f64 = 16.0;
+const LABEL: f64 = 12.0;
 
+/// The picture as an SVG file.
 pub fn draw(f: &Program, g: &Approximation, text: &str) -> String {
     let mut panels = if f.length() == 2 && f.dim() == 1 { heat_maps(f, g) } else { slices(f, g) };
     panels.push(staircase(g));
-    let width = SPACE + panels.len() as f64 * (SIDE + SPACE);
-    let line = ids(g, width - 2.0 * SPACE);
-    let height = TOP + SIDE + 170.0;
-    let mut svg = format!(
-        "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' font-family='sans-serif' \
-         font-size='11' fill='#222'>\n<rect width='{width}' height='{height}' fill='#fff'/>\n\
-         <text x='{SPACE}' y='22' font-size='14'>{}</text>\n",
-        escape(text)
-    );
-    for (i, panel) in panels.iter().enumerate() {
-        let x = SPACE + i as f64 * (SIDE + SPACE);
-        svg += &format!("<g transform='translate({x} {TOP})'>\n{panel}</g>\n");
+    let mut scene = Scene::new(panels.len() as f64 * WIDE, TOP + TALL + LINE);
+    scene.text(MARGIN, 22.0, TITLE, Anchor::Start, Ink::Text, text);
+    for (i, panel) in panels.into_iter().enumerate() {
+        scene.place(panel, i as f64 * WIDE, TOP);
     }
-    svg + &format!("<g transform='translate({SPACE} {})'>\n{line}</g>\n</svg>\n", TOP + SIDE + 62.0)
+    let width = scene.width;
+    scene.place(ids(g, width), 0.0, TOP + TALL);
+    scene.svg_file(&format!("The function {text}, the model, and the ids along the line"))
 }
 
 /// The first output coordinate of the first token of f and of g.
@@ -43,51 +47,47 @@ fn both(f: &Program, g: &Approximation, sequence: &[f64]) -> (f64, f64) {
     (y[0], z[0])
 }
 
-fn heat_maps(f: &Program, g: &Approximation) -> Vec<String> {
+fn heat_maps(f: &Program, g: &Approximation) -> Vec<Scene> {
     let pixels = if g.units().1 > MANY_UNITS { FEW_PIXELS } else { PIXELS };
     let at = |i: usize| (i as f64 + 0.5) / pixels as f64;
     let points: Vec<(f64, f64)> =
         (0..pixels * pixels).map(|i| both(f, g, &[at(i % pixels), at(pixels - 1 - i / pixels)])).collect();
-    let (lo, hi) = range(points.iter().flat_map(|&(y, z)| [y, z]));
+    let range = range(points.iter().flat_map(|&(y, z)| [y, z]));
     let off: Vec<f64> = points.iter().map(|(y, z)| (y - z).abs()).collect();
-    let (_, most) = range(off.iter().copied());
-    let of = |values: Vec<f64>, (lo, hi), title: &str, note: String| {
-        frame(title, &note, "token 1", "token 2") + &heat(&values, pixels, lo, hi)
-    };
-    let note = format!("{lo:.3} to {hi:.3}");
+    let most = off.iter().copied().fold(0.0, f64::max);
+    let values = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).collect::<Vec<f64>>();
     vec![
-        of(points.iter().map(|p| p.0).collect(), (lo, hi), "f, output of token 1", note.clone()),
-        of(points.iter().map(|p| p.1).collect(), (lo, hi), "g, the model", note),
-        of(off, (0.0, most), "|f - g|", format!("0 to {most:.3}")),
+        heat("f, output of token 1", &values(|p| p.0), pixels, range),
+        heat("g, the model", &values(|p| p.1), pixels, range),
+        heat("|f - g|", &off, pixels, (0.0, most)),
     ]
 }
 
-/// A heat map of rows from top to bottom: for each shade one path of all its stretches.
-fn heat(values: &[f64], pixels: usize, lo: f64, hi: f64) -> String {
-    let size = SIDE / pixels as f64;
-    let shade = |x: f64| ((x - lo) / (hi - lo).max(1e-300) * (SHADES - 1) as f64).round().clamp(0.0, 47.0) as usize;
-    let mut paths = vec![String::new(); SHADES];
+/// A heat map of rows from top to bottom, equal neighbors as one.
+fn heat(title: &str, values: &[f64], pixels: usize, (lo, hi): (f64, f64)) -> Scene {
+    let mut scene = Scene::new(WIDE, TALL);
+    let (left, top, side) = (MARGIN, 2.0 * LABEL, TALL - 4.5 * LABEL);
+    scene.text(left, LABEL, LABEL, Anchor::Start, Ink::Text, title);
+    let size = side / pixels as f64;
+    let shade = |x: f64| (scaled(x, lo, hi) * (SHADES - 1) as f64).round() as usize;
     for (y, row) in values.chunks(pixels).enumerate() {
         let mut x = 0;
         for stretch in row.chunk_by(|&a, &b| shade(a) == shade(b)) {
-            let (left, top, wide) = (x as f64 * size, y as f64 * size, stretch.len() as f64 * size);
-            paths[shade(stretch[0])] += &format!("M{left:.2} {top:.2}h{wide:.2}v{size:.2}h-{wide:.2}z");
+            let (a, b) = (left + x as f64 * size, left + (x + stretch.len()) as f64 * size);
+            let (c, d) = (top + y as f64 * size, top + (y + 1) as f64 * size);
+            let ink = Ink::Heat((shade(stretch[0]) * 255 / (SHADES - 1)) as u8);
+            scene.area(vec![[a, c], [b, c], [b, d], [a, d]], ink, 1.0);
             x += stretch.len();
         }
     }
-    let path = |(i, d): (usize, &String)| {
-        let fill = color(i as f64 / (SHADES - 1) as f64);
-        if d.is_empty() {
-            String::new()
-        } else {
-            format!("<path fill='{fill}' stroke='{fill}' stroke-width='.3' d='{d}'/>\n")
-        }
-    };
-    paths.iter().enumerate().map(path).collect()
+    let below = top + side + 1.3 * LABEL;
+    scene.text(left, below, LABEL, Anchor::Start, Ink::Muted, "token 1; upward: token 2");
+    scene.text(left + side, below, LABEL, Anchor::End, Ink::Muted, format!("{lo:.3} to {hi:.3}"));
+    scene
 }
 
 /// Curves along the first coordinate of the first token, the other entries fixed.
-fn slices(f: &Program, g: &Approximation) -> Vec<String> {
+fn slices(f: &Program, g: &Approximation) -> Vec<Scene> {
     let entries = f.dim() * f.length();
     let slice = |others: f64| {
         let at = |i: usize| (i as f64 + 0.5) / POINTS as f64;
@@ -98,80 +98,52 @@ fn slices(f: &Program, g: &Approximation) -> Vec<String> {
             x
         };
         let points: Vec<(f64, f64)> = (0..POINTS).map(|i| both(f, g, &sequence(i))).collect();
-        let (lo, hi) = range(points.iter().flat_map(|&(y, z)| [y, z]));
-        let curve = |of: &dyn Fn(&(f64, f64)) -> f64| -> Vec<(f64, f64)> {
-            points.iter().enumerate().map(|(i, p)| (at(i), scaled(of(p), lo, hi))).collect()
-        };
+        let curve = |of: fn(&(f64, f64)) -> f64| points.iter().enumerate().map(move |(i, p)| Point::new(at(i), of(p)));
         let fixed: Vec<String> = sequence(0)[1..].iter().take(5).map(|x| format!("{x:.2}")).collect();
-        let title = format!("f (gray), g (red); others {}", fixed.join(", "));
-        frame(&title, &format!("{lo:.3} to {hi:.3}"), "coordinate 1 of token 1", "output 1")
-            + &polyline(&curve(&|p| p.0), "#999", 3.0)
-            + &polyline(&curve(&|p| p.1), "#c22", 1.0)
+        let (x, y) = (Axis::linear("coordinate 1 of token 1", ""), Axis::linear("output 1", ""));
+        let figure = Figure::new("slice", format!("others {}", fixed.join(", ")), x, y);
+        figure.line("f", curve(|p| p.0)).line("g", curve(|p| p.1)).scene(WIDE, TALL)
     };
     // Not on edges of common grids: on a ramp g is anything.
     vec![slice(0.2137), slice(0.4853), slice(0.7911)]
 }
 
 /// What the quantizer makes of the first coordinate, from its lowest to its highest value.
-fn staircase(g: &Approximation) -> String {
+fn staircase(g: &Approximation) -> Scene {
     let block = g.model.transformer.pre_feed_forward.as_ref().expect("a quantizer");
     let places = g.model.positions.as_ref().map_or(1, |p| p.rows);
     let end = 2.0 * places as f64 - 1.0;
-    let points: Vec<(f64, f64)> = (0..POINTS)
-        .map(|i| {
-            let mut token = vec![0.5; g.grid.edges.len()];
-            let x = (i as f64 + 0.5) / POINTS as f64;
-            token[0] = x * end;
-            (x, block.apply_token(&token)[0])
-        })
-        .collect();
-    let (lo, hi) = range(points.iter().map(|p| p.1));
-    let points: Vec<(f64, f64)> = points.iter().map(|&(x, y)| (x, scaled(y, lo, hi))).collect();
-    let note = format!("{} parts, ramps {:.1e} wide", g.grid.edges[0].len() - 1, g.ramp);
-    frame("the quantizer F1", &note, "coordinate 1", "code") + &polyline(&points, "#24a", 1.2)
+    let point = |i: usize| {
+        let mut token = vec![0.5; g.grid.edges.len()];
+        token[0] = (i as f64 + 0.5) / POINTS as f64 * end;
+        Point::new(token[0], block.apply_token(&token)[0])
+    };
+    let title = format!("the quantizer: {} parts, ramps {:.1e} wide", g.grid.edges[0].len() - 1, g.ramp);
+    let figure = Figure::new("quantizer", title, Axis::linear("coordinate 1", ""), Axis::linear("code", ""));
+    figure.line("F1", (0..POINTS).map(point)).scene(WIDE, TALL)
 }
 
 /// The ids with the first coordinate of their levels, left to right as they lie.
-fn ids(g: &Approximation, width: f64) -> String {
+fn ids(g: &Approximation, width: f64) -> Scene {
     const MOST: usize = 3000;
     const HEIGHT: f64 = 60.0;
+    let mut scene = Scene::new(width, LINE);
     let d = g.grid.edges.len();
     let (first, last) = (g.ids[0], g.ids[g.ids.len() - 1]);
     let (lo, hi) = range(g.levels.iter().step_by(d).copied());
     let stride = g.ids.len().div_ceil(MOST);
-    let mut marks = String::new();
+    let every = if stride > 1 { format!(", every {stride}th shown") } else { String::new() };
+    let title = format!("{} ids along the line{every}; height and color: level of output 1", g.ids.len());
+    scene.text(MARGIN, LABEL, LABEL, Anchor::Start, Ink::Text, title);
+    let bottom = 1.6 * LABEL + HEIGHT;
     for (&cell, id) in g.order.iter().zip(&g.ids).step_by(stride) {
         let level = scaled(g.levels[cell as usize * d], lo, hi);
-        let x = scaled(*id, first, last) * width;
-        marks += &format!(
-            "<path stroke='{}' d='M{x:.2} {HEIGHT}V{:.2}'/>",
-            color(level),
-            HEIGHT - 4.0 - level * (HEIGHT - 4.0)
-        );
+        let x = MARGIN + scaled(*id, first, last) * (width - 2.0 * MARGIN);
+        let top = bottom - 4.0 - level * (HEIGHT - 4.0);
+        scene.line(vec![[x, bottom], [x, top]], Ink::Heat((level * 255.0).round() as u8), 0.6, None);
     }
-    let every = if stride > 1 { format!(", every {stride}th shown") } else { String::new() };
-    format!(
-        "<text y='-8'>{} ids along the line{every}; height and color: level of output 1</text>\n<g stroke-width='.6'>{marks}</g>\n\
-         <path stroke='#222' d='M0 {HEIGHT}H{width}'/>\n",
-        g.ids.len()
-    )
-}
-
-fn frame(title: &str, note: &str, x: &str, y: &str) -> String {
-    let middle = SIDE / 2.0;
-    format!(
-        "<text y='-6'>{}</text><text x='{SIDE}' y='{}' text-anchor='end' fill='#666'>{note}</text>\
-         <rect width='{SIDE}' height='{SIDE}' fill='#f7f7f7' stroke='#ccc'/>\
-         <text x='0' y='{}'>{x}</text><text transform='translate(-6 {middle}) rotate(-90)' text-anchor='middle'>{y}</text>\n",
-        escape(title),
-        SIDE + 28.0,
-        SIDE + 14.0,
-    )
-}
-
-fn polyline(points: &[(f64, f64)], stroke: &str, width: f64) -> String {
-    let points: Vec<String> = points.iter().map(|(x, y)| format!("{:.2},{:.2}", x * SIDE, SIDE - y * SIDE)).collect();
-    format!("<polyline fill='none' stroke='{stroke}' stroke-width='{width}' points='{}'/>\n", points.join(" "))
+    scene.line(vec![[MARGIN, bottom], [width - MARGIN, bottom]], Ink::Text, 1.0, None);
+    scene
 }
 
 fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
@@ -179,19 +151,5 @@ fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
 }
 
 fn scaled(x: f64, lo: f64, hi: f64) -> f64 {
-    if hi > lo { (x - lo) / (hi - lo) } else { 0.5 }
-}
-
-/// From dark blue over green to yellow.
-fn color(t: f64) -> String {
-    const STOPS: [[f64; 3]; 5] =
-        [[68.0, 1.0, 84.0], [59.0, 82.0, 139.0], [33.0, 145.0, 140.0], [94.0, 201.0, 98.0], [253.0, 231.0, 37.0]];
-    let at = t.clamp(0.0, 1.0) * 4.0;
-    let i = (at as usize).min(3);
-    let mix = |k: usize| (STOPS[i][k] + (at - i as f64) * (STOPS[i + 1][k] - STOPS[i][k])).round() as u8;
-    format!("#{:02x}{:02x}{:02x}", mix(0), mix(1), mix(2))
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    if hi > lo { ((x - lo) / (hi - lo)).clamp(0.0, 1.0) } else { 0.5 }
 }

@@ -4,9 +4,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Result;
-use monolayer::Dataset;
 use monolayer::data::zipf_corpus;
-use monolayer::memorize::{Compiled, Memorizer};
+use monolayer::{Compiled, Dataset, Memorizer};
 use serde_json::json;
 
 use super::{Outcome, peer};
@@ -29,8 +28,13 @@ pub struct Args {
 /// Seconds to memorize a dataset with default options, certificate included, file reading and writing excluded.
 fn memorize_seconds(data: &Dataset) -> Result<(f64, Compiled)> {
     let start = Instant::now();
-    let compiled = Memorizer::default().compile(data, &|_, _| {})?;
+    let compiled = Memorizer::new().compile(data)?;
     Ok((start.elapsed().as_secs_f64(), compiled))
+}
+
+/// The hidden units of a compiled model.
+fn hidden(compiled: &Compiled) -> usize {
+    compiled.model().config().layers[0].hidden
 }
 
 pub fn run(args: &Args) -> Result<Outcome> {
@@ -39,8 +43,9 @@ pub fn run(args: &Args) -> Result<Outcome> {
     let mut text = String::new();
     if let Some(source) = source {
         let (seconds, compiled) = memorize_seconds(&Dataset::open(source)?)?;
-        json["corpus"] = json!({ "data": source, "seconds": seconds, "right": compiled.right, "hidden": compiled.units.iter().sum::<usize>() });
-        text += &format!("{source}: {} tokens right in {seconds:.2} s\n", compiled.right);
+        json["corpus"] =
+            json!({ "data": source, "seconds": seconds, "right": compiled.right(), "hidden": hidden(&compiled) });
+        text += &format!("{source}: {} tokens right in {seconds:.2} s\n", compiled.right());
         if let Some(python) = python {
             let epoch = peer::fastest(python, source, 1, 3, 0)?.seconds_per_epoch;
             let ratio = seconds / (3.0 * epoch);
@@ -58,17 +63,17 @@ pub fn run(args: &Args) -> Result<Outcome> {
     for tokens in [tokens / 100, tokens / 10, tokens] {
         let data = zipf_corpus(tokens, 1);
         let (seconds, compiled) = memorize_seconds(&data)?;
-        let (hidden, possible) = (compiled.units.iter().sum::<usize>(), tokens - compiled.impossible.len());
+        let (hidden, possible) = (hidden(&compiled), tokens - compiled.impossible().len());
         let growth = before.map(|before| seconds / before);
         rows.push(vec![
             count(tokens),
             format!("{seconds:.2}"),
             growth.map_or(String::new(), |g| format!("{g:.1}")),
             count(hidden),
-            count(compiled.right),
+            count(compiled.right()),
             count(possible),
         ]);
-        runs.push(json!({ "tokens": tokens, "seconds": seconds, "growth": growth, "hidden": hidden, "right": compiled.right, "possible": possible }));
+        runs.push(json!({ "tokens": tokens, "seconds": seconds, "growth": growth, "hidden": hidden, "right": compiled.right(), "possible": possible }));
         before = Some(seconds);
     }
     json["growth"] = runs.into();

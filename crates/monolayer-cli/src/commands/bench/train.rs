@@ -49,7 +49,7 @@ pub fn run(args: &Args) -> Result<Outcome> {
         None => zipf_corpus(200_000, 1),
     };
     let Labels::Classes { names, .. } = &data.labels else {
-        return Err(Error::request(format!("{}: no classes as labels", data.name), "give a CoNLL file").into());
+        return Err(Error::mismatch(format!("{}: no classes as labels", data.name), "give a CoNLL file").into());
     };
     let file = if let Some(source) = &args.data {
         source.clone()

@@ -99,7 +99,7 @@ impl Report<'_> {
     /// Two tokens and their sentences.
     pub fn pair(&self, tokens: Option<(usize, usize)>) -> Value {
         let side = |t: usize| {
-            let place = self.data.place(t);
+            let place = self.data.location(t);
             json!({
                 "sequence": place.sequence,
                 "token": place.token,
@@ -251,12 +251,12 @@ impl Report<'_> {
             );
         }
         if self.tight.separation.constants.r_min == 0.0
-            && let Some(t) = (0..self.view.ids.len()).find(|&t| is_zero(self.view, t))
+            && let Some(t) = (0..self.view.token_ids.len()).find(|&t| is_zero(self.view, t))
         {
             let _ = writeln!(
                 text,
                 "the zero token ({}) has the query 0 for all weights and sees only the mean of its sequence",
-                self.data.place(t)
+                self.data.location(t)
             );
         }
         text
@@ -281,7 +281,7 @@ impl Report<'_> {
     pub fn sentences(&self, a: usize, b: usize) -> String {
         let line = |t: usize| {
             let label = self.agreement.map_or(String::new(), |_| format!(" {}", self.data.label_text(t)));
-            let place = self.data.place(t);
+            let place = self.data.location(t);
             let at = place
                 .line
                 .map_or_else(|| format!("sequence {}", place.sequence.unwrap_or(0)), |line| format!("line {line}"));

@@ -80,7 +80,7 @@ pub fn run(
     };
     let certified = certify(view, &request)?;
     let progress = Progress::new(shared, "searching", TIGHT_CANDIDATES);
-    let tight = tight(args.map.seed).build(view, None, &|candidates, _| progress.add(candidates))?;
+    let tight = tight(args.map.seed).build_with(view, None, &|candidates, _| progress.add(candidates))?;
     drop(progress);
     let weights = &certified.weights;
     let name = if scale == Scale::Paper { "paper" } else { "certified" };

@@ -98,6 +98,6 @@ pub struct Overrides {
 impl Overrides {
     /// The options that were given.
     pub fn table(&self) -> Result<Table, Error> {
-        Table::try_from(self).map_err(|e| Error::request(e.to_string(), "numbers must be below 2^63"))
+        Table::try_from(self).map_err(|e| Error::setting(e.to_string(), "numbers must be below 2^63"))
     }
 }

@@ -47,12 +47,12 @@ pub struct Levels {
 /// The function must be defined on the cube.
 pub fn levels(f: &dyn Function, grid: &Grid, p: f64, effort: usize) -> Result<Levels> {
     if !(p >= 1.0 && p.is_finite()) {
-        return Err(Error::request(format!("p = {p}"), "p is a number from 1 on"));
+        return Err(Error::setting(format!("p = {p}"), "p is a number from 1 on"));
     }
     let cells = Cells { token_cells: grid.token_cells(), length: f.length(), symmetric: f.is_equivariant() };
     let count = cells.count().filter(|count| u32::try_from(*count).is_ok()).ok_or_else(|| {
         let what = format!("{} cells of a token make too many cells of sequences", cells.token_cells);
-        Error::request(what, "use a coarser grid")
+        Error::too_large(what, "use a coarser grid")
     })?;
     // One after the other the outputs of the first cell, of the second, and so on.
     let outputs = count as usize * f.dim();
@@ -106,7 +106,7 @@ fn thresholds(known: &[BoundedCell], affordable: usize) -> Option<(f64, f64)> {
 /// All cells together.
 fn join(f: &dyn Function, cells: Cells, p: f64, known: &[BoundedCell], evaluations: usize) -> Result<Levels> {
     if let Some((index, _)) = known.iter().enumerate().find(|(_, known)| !known.error.is_finite()) {
-        return Err(Error::request(
+        return Err(Error::undefined(
             format!("no bound on the function was found in cell {:?}", cells.cell((index / f.dim()) as u64).tokens),
             "use a finer grid, or a function that stays farther from where it is undefined",
         ));

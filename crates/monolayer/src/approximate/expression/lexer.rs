@@ -56,7 +56,7 @@ pub(super) struct Placed {
 pub(super) fn words(text: &str) -> Result<Vec<Placed>> {
     if text.len() > LONGEST {
         let what = format!("the function is {} bytes of text", text.len());
-        return Err(Error::request(what, format!("at most {LONGEST} are read; write a closure in Rust instead")));
+        return Err(Error::too_large(what, format!("at most {LONGEST} are read; write a closure in Rust instead")));
     }
     let mut words = Vec::new();
     let mut at = 0;

@@ -23,6 +23,16 @@ use parse::{Code, Instruction};
 use tape::Tape;
 
 /// A function given as text, for tokens of d coordinates and any number of tokens.
+///
+/// ```
+/// use monolayer::{Expression, Function};
+///
+/// let f = Expression::parse("x1 * max(x1)", 1)?.at_length(3)?;
+/// let mut outputs = [0.0; 3];
+/// f.values(&[0.5, 0.25, 1.0], &mut outputs);
+/// assert_eq!(outputs, [0.5, 0.25, 1.0]);
+/// # Ok::<(), monolayer::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Expression {
     text: String,
@@ -34,7 +44,7 @@ impl Expression {
     /// Reads `text`, one expression for each of the `dim` coordinates, or the name of a function of the zoo.
     pub fn parse(text: &str, dim: usize) -> Result<Self> {
         if dim == 0 {
-            return Err(Error::request("tokens of 0 coordinates", "set `dim` to 1 or more"));
+            return Err(Error::setting("tokens of 0 coordinates", "set `dim` to 1 or more"));
         }
         let text = zoo::find(text, dim)?.unwrap_or_else(|| text.to_owned());
         let codes = parse::parse(&text, dim)?;
@@ -65,7 +75,7 @@ impl Expression {
     /// The function on sequences of `length` tokens.
     pub fn at_length(&self, length: usize) -> Result<Program> {
         if length == 0 {
-            return Err(Error::request("sequences of 0 tokens", "set `length` to 1 or more"));
+            return Err(Error::setting("sequences of 0 tokens", "set `length` to 1 or more"));
         }
         let tapes = if self.uses_places() { length } else { 1 };
         let tapes = (0..tapes).map(|own| self.tapes(length, own)).collect::<Result<Vec<Vec<Tape>>>>()?;

@@ -93,7 +93,8 @@ pub(super) struct Code {
 
 /// Reads one expression for each of `dim` coordinates.
 pub(super) fn parse(text: &str, dim: usize) -> Result<Vec<Code>> {
-    let mut parser = Parser { text, dim, words: words(text)?, at: 0, depth: 0, steps: Vec::new(), spans: Vec::new() };
+    let mut parser =
+        ExpressionParser { text, dim, words: words(text)?, at: 0, depth: 0, steps: Vec::new(), spans: Vec::new() };
     let mut codes = Vec::new();
     loop {
         parser.expression()?;
@@ -120,7 +121,7 @@ fn count(n: usize, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
-struct Parser<'a> {
+struct ExpressionParser<'a> {
     text: &'a str,
     dim: usize,
     words: Vec<Placed>,
@@ -130,7 +131,7 @@ struct Parser<'a> {
     spans: Vec<Range<usize>>,
 }
 
-impl Parser<'_> {
+impl ExpressionParser<'_> {
     fn word(&self) -> &Word {
         &self.words[self.at].word
     }

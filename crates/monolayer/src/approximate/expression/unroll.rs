@@ -92,7 +92,7 @@ impl Unroll<'_> {
         if self.builder.tape.nodes.len() > LARGEST {
             let what =
                 format!("the function written out for {} tokens has more than {LARGEST} operations", self.length);
-            return Err(Error::request(what, "shorten the sequence or the function"));
+            return Err(Error::too_large(what, "shorten the sequence or the function"));
         }
         Ok(())
     }

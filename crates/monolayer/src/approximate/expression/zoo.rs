@@ -55,7 +55,7 @@ pub(super) fn find(text: &str, dim: usize) -> Result<Option<String>> {
         let all: Vec<&str> = ZOO.iter().map(|named| named.name).collect();
         let help = names::closest_of(name, all.iter().map(|name| (*name).to_owned()))
             .map_or_else(|| format!("there is {}", all.join(", ")), |close| format!("did you mean zoo:{close}?"));
-        return Err(Error::request(format!("unknown function zoo:{name}"), help));
+        return Err(Error::setting(format!("unknown function zoo:{name}"), help));
     }
     Ok(found)
 }

@@ -85,7 +85,7 @@ fn ids(scores: &TokenScores, group: &[Member], bits: usize) -> Vec<(Ball, usize)
             let terms = x.iter().zip(v).map(|(&x, &v)| Ball::new(x, bits) * Ball::new(v, bits));
             terms.fold(Ball::new(0.0, bits), |sum, term| sum + term)
         };
-        let word = dot(view.vectors.words.row(view.ids[t] as usize));
+        let word = dot(view.vectors.words.row(view.token_ids[t] as usize));
         view.vectors.positions.as_ref().map_or(word.clone(), |places| word + dot(places.row(view.place(t).1)))
     };
     let y = project(&scores.map.v_q, group[0].token);
@@ -116,7 +116,7 @@ fn too_many(bits: f64, max_bits: usize) -> Error {
     } else {
         format!("{bits:.3e} bits, {:.3e} bytes", bits / 8.0)
     };
-    Error::request(
+    Error::too_large(
         format!("evaluating the ids takes {size} for each number, and `max_bits` is {max_bits}"),
         "use `way` identity, which needs no more than double precision, or raise `max_bits`",
     )

@@ -87,7 +87,7 @@ pub fn certify(view: &View, request: &Request) -> Result<Certified> {
     let scores = TokenScores::new(view, &weights.map)?;
     let apart = scores.apart();
     if apart < weights.needed {
-        return Err(Error::request(
+        return Err(Error::too_close(
             format!("scores are proved to be {apart} apart only, where the lemmas ask for {}", weights.needed),
             "some tokens are too close for double precision",
         ));

@@ -29,8 +29,8 @@ impl<'a> TokenScores<'a> {
         let (keys, queries) = (projections(view, &map.v), projections(view, &map.v_q));
         let places = view.vectors.positions.is_some();
         let mut first: HashMap<(u32, usize), usize> = HashMap::new();
-        let name = |t: usize| (view.ids[t], if places { view.place(t).1 } else { 0 });
-        for t in 0..view.ids.len() {
+        let name = |t: usize| (view.token_ids[t], if places { view.place(t).1 } else { 0 });
+        for t in 0..view.token_ids.len() {
             first.entry(name(t)).or_insert(t);
         }
         let mut order: Vec<usize> = first.values().copied().collect();
@@ -39,13 +39,13 @@ impl<'a> TokenScores<'a> {
         let mute = order.iter().find(|&&t| queries[t].contains(0.0));
         if let Some(&t) = close.map(|pair| &pair[1]).or(mute) {
             let (sequence, place) = view.place(t);
-            return Err(Error::request(
+            return Err(Error::too_close(
                 format!("token {} of sequence {} cannot be projected apart from others", place + 1, sequence + 1),
                 "there must be no zero token, and tokens must not be nearly equal",
             ));
         }
         let ranks: HashMap<(u32, usize), u32> = order.iter().map(|&t| name(t)).zip(0..).collect();
-        let rank = (0..view.ids.len()).map(|t| ranks[&name(t)]).collect();
+        let rank = (0..view.token_ids.len()).map(|t| ranks[&name(t)]).collect();
         let keys = order.iter().map(|&t| keys[t]).collect();
         Ok(Self { view, map, rank, keys, queries })
     }
@@ -64,6 +64,6 @@ pub fn has_duplicates(view: &View) -> bool {
     view.vectors.positions.is_none()
         && view.offsets.windows(2).any(|window| {
             seen.clear();
-            view.ids[window[0]..window[1]].iter().any(|id| !seen.insert(id))
+            view.token_ids[window[0]..window[1]].iter().any(|id| !seen.insert(id))
         })
 }

@@ -59,13 +59,13 @@ impl Weights {
     pub fn new(view: &View, scale: Scale, seed: u64, candidates: usize) -> Result<Self> {
         let separation = token_separation(view)?;
         if separation.vocabulary < 2 {
-            return Err(Error::request(
+            return Err(Error::undefined(
                 "all tokens are equal: there is nothing to tell apart",
                 "Theorem 2 is about two or more different tokens",
             ));
         }
         if separation.r_min_below == 0.0 || separation.epsilon_below == 0.0 {
-            return Err(Error::request(
+            return Err(Error::undefined(
                 format!("Theorem 2 does not apply: r_min is {}", separation.constants.r_min),
                 "it asks for r_min > 0, since a zero token sees only the mean; leave zero tokens out, or use `scale` tight",
             ));
@@ -124,7 +124,8 @@ fn certified(
         let exponent = |i: usize| exponents[i].unwrap_or(f64::INFINITY);
         exponent(i).total_cmp(&exponent(j))
     });
-    let too_close = || Error::request("no direction keeps the tokens apart", "some are too close for double precision");
+    let too_close =
+        || Error::too_close("no direction keeps the tokens apart", "some are too close for double precision");
     let v = &directions[best.ok_or_else(too_close)?];
     let shape = Shape::new(&vocabulary, v).ok_or_else(too_close)?;
     let kappa = (Interval::point(needed) / (Interval::point(shape.gap) * Interval::point(shape.smallest_query))).hi();

@@ -14,7 +14,7 @@ use std::io::Read;
 use safetensors::{Dtype, tensor::TensorView};
 
 use super::{Dataset, Labels, Names, Tokens, Vocabulary, Written};
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Location, Result};
 use crate::model::tensor_file;
 
 const TENSORS: [&str; 3] = ["tokens", "lengths", "labels"];
@@ -23,7 +23,7 @@ const TENSORS: [&str; 3] = ["tokens", "lengths", "labels"];
 pub(super) fn read(name: &str, mut reader: impl Read) -> Result<Dataset> {
     let mut bytes = Vec::new();
     reader.read_to_end(&mut bytes).map_err(|e| Error::io(name, e))?;
-    let fail = |what: String, help: &str| Error::data(Place::file(name), what, help);
+    let fail = |what: String, help: &str| Error::data(Location::file(name), what, help);
     let tensors = tensor_file::parse(&bytes)
         .map_err(|e| fail(format!("not a safetensors file: {e}"), "write it with safetensors' save_file"))?;
 
@@ -54,7 +54,7 @@ pub(super) fn read(name: &str, mut reader: impl Read) -> Result<Dataset> {
 
 /// The dimension of the tokens and where each sequence starts.
 fn shape(name: &str, tokens: &TensorView, lengths: Option<&TensorView>) -> Result<(usize, Vec<usize>)> {
-    let fail = |what: String, help: &str| Err(Error::data(Place::file(name), what, help));
+    let fail = |what: String, help: &str| Err(Error::data(Location::file(name), what, help));
     match (tokens.shape(), lengths) {
         (&[sequences, n, d], None) => Ok((d, (0..=sequences).map(|i| i * n).collect())),
         (&[total, d], Some(lengths)) => Ok((d, offsets(name, total, lengths)?)),
@@ -70,7 +70,7 @@ fn shape(name: &str, tokens: &TensorView, lengths: Option<&TensorView>) -> Resul
 /// Where each sequence starts, from their lengths.
 fn offsets(name: &str, total: usize, lengths: &TensorView) -> Result<Vec<usize>> {
     let fail = |sequence, what: String, help: &str| {
-        Err(Error::data(Place { sequence, ..Place::file(name) }, format!("\"lengths\" {what}"), help))
+        Err(Error::data(Location { sequence, ..Location::file(name) }, format!("\"lengths\" {what}"), help))
     };
     if lengths.shape().len() != 1 {
         return fail(None, format!("{:?} of rank {}", lengths.shape(), lengths.shape().len()), "give them as [N]");
@@ -102,12 +102,12 @@ fn read_labels(name: &str, labels: &TensorView, tokens: &TensorView, d: usize, o
     if labels.shape() != if classes.is_some() { classes_shape } else { vectors_shape } {
         let what = format!("\"labels\" {:?} of type {}", labels.shape(), labels.dtype());
         let help = format!("classes are integers {classes_shape:?} here, and outputs floats {vectors_shape:?}");
-        return Err(Error::data(Place::file(name), what, help));
+        return Err(Error::data(Location::file(name), what, help));
     }
     if let Some(classes) = classes {
         let mut names = Vocabulary::default();
         let ids = classes.map(|k| names.add(&k.to_string())).collect();
-        return Ok(Labels::Classes { ids, names });
+        return Ok(Labels::Classes { label_ids: ids, names });
     }
     Ok(Labels::Vectors { d, data: vectors(name, "labels", labels, d, offsets)? })
 }
@@ -116,15 +116,15 @@ fn read_labels(name: &str, labels: &TensorView, tokens: &TensorView, d: usize, o
 fn vectors(name: &str, tensor: &str, view: &TensorView, d: usize, offsets: &[usize]) -> Result<Vec<f64>> {
     let Some(floats) = floats(view) else {
         let what = format!("{tensor:?} of type {}", view.dtype());
-        return Err(Error::data(Place::file(name), what, "convert them to F32 or F64"));
+        return Err(Error::data(Location::file(name), what, "convert them to F32 or F64"));
     };
     let data: Vec<f64> = floats.collect();
     if let Some(i) = data.iter().position(|x| !x.is_finite()) {
         let sequence = offsets.partition_point(|&start| start <= i / d);
         let token = Some(i / d - offsets[sequence - 1] + 1);
         let what = format!("{tensor:?} has {} in coordinate {}", data[i], i % d + 1);
-        let place = Place { sequence: Some(sequence), token, ..Place::file(name) };
-        return Err(Error::data(place, what, "remove the sequence, or replace the number by a finite one"));
+        let location = Location { sequence: Some(sequence), token, ..Location::file(name) };
+        return Err(Error::data(location, what, "remove the sequence, or replace the number by a finite one"));
     }
     Ok(data)
 }
@@ -179,17 +179,17 @@ fn half(bits: u16) -> f64 {
 mod tests {
     use super::*;
 
-    type Tensor = (&'static str, Dtype, Vec<usize>, Vec<u8>);
+    type ArrayTensor = (&'static str, Dtype, Vec<usize>, Vec<u8>);
 
-    fn f32s(name: &'static str, shape: &[usize], data: &[f32]) -> Tensor {
+    fn f32s(name: &'static str, shape: &[usize], data: &[f32]) -> ArrayTensor {
         (name, Dtype::F32, shape.to_vec(), data.iter().flat_map(|x| x.to_le_bytes()).collect())
     }
 
-    fn i64s(name: &'static str, shape: &[usize], data: &[i64]) -> Tensor {
+    fn i64s(name: &'static str, shape: &[usize], data: &[i64]) -> ArrayTensor {
         (name, Dtype::I64, shape.to_vec(), data.iter().flat_map(|x| x.to_le_bytes()).collect())
     }
 
-    fn file(tensors: &[Tensor]) -> Vec<u8> {
+    fn file(tensors: &[ArrayTensor]) -> Vec<u8> {
         let views = tensors.iter().map(|(name, dtype, shape, data)| {
             (*name, TensorView::new(*dtype, shape.clone(), data).expect("a tensor that fits its shape"))
         });
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(data.tokens, Tokens::Vectors { d: 1, data: vec![f64::from(0.1_f32), 2.0, 3.0, 4.0] });
         assert_eq!(data.offsets, [0, 2, 4]);
         assert_eq!(labels(&data), ["7", "-1", "-1", "3"]);
-        assert_eq!(data.place(3).to_string(), "f (sequence 2, token 2)");
+        assert_eq!(data.location(3).to_string(), "f (sequence 2, token 2)");
     }
 
     #[test]
@@ -266,7 +266,7 @@ mod tests {
         let bools = |name, shape: &[usize]| (name, Dtype::BOOL, shape.to_vec(), vec![1; shape.iter().product()]);
         let nan = f32s("tokens", &[5, 2], &[1., 2., 3., 4., 5., 6., 7., f32::NAN, 9., 10.]);
         let infinite = f32s("labels", &[2, 2, 1], &[1.0, f32::NEG_INFINITY, 1.0, 1.0]);
-        let cases: Vec<(Vec<Tensor>, &str)> = vec![
+        let cases: Vec<(Vec<ArrayTensor>, &str)> = vec![
             (vec![], "f: no tensor \"tokens\"; give \"tokens\" [N, n, d] or [T, d]"),
             (vec![i64s("labels", &[1], &[1])], "f: no tensor \"tokens\"; "),
             (vec![dense(), i64s("tags", &[1], &[1])], "f: unknown tensor \"tags\"; a dataset has"),

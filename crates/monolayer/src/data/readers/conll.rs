@@ -10,7 +10,7 @@ use std::io::Read;
 
 use super::lines::Lines;
 use super::{Dataset, Labels, Names, Tokens, Vocabulary, Written};
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Location, Result};
 
 /// Reads CoNLL columns; `name` is what errors call the file.
 pub(super) fn read(name: &str, reader: impl Read) -> Result<Dataset> {
@@ -113,20 +113,20 @@ impl Columns {
         let what = format!("{width} column{plural} where line {} has {}", self.lines[0], self.width);
         let help = if width < self.width { "is the label missing?" } else { "is there a blank inside a column?" };
         let start = self.offsets[self.offsets.len() - 1];
-        let place = Place {
+        let location = Location {
             file: name.to_owned(),
             line: Some(number as usize),
             column: Some(end_of_column(line, self.width) + 1),
             sequence: Some(self.offsets.len()),
             token: Some(self.words.len() - start + 1),
         };
-        Error::data(place, what, help)
+        Error::data(location, what, help)
     }
 
     fn finish(self, name: &str) -> Result<Dataset> {
         if self.words.is_empty() {
             let help = "give a file with a token per line and a blank line between sequences";
-            return Err(Error::data(Place::file(name), "an empty file: it has no tokens", help));
+            return Err(Error::data(Location::file(name), "an empty file: it has no tokens", help));
         }
         let warnings = [
             self.latin1.warning("not UTF-8, read as Latin-1"),
@@ -134,10 +134,10 @@ impl Columns {
         ];
         Ok(Dataset {
             name: name.to_owned(),
-            tokens: Tokens::Words { ids: self.words, vocabulary: self.vocabulary },
+            tokens: Tokens::Words { word_ids: self.words, vocabulary: self.vocabulary },
             labels: match self.width {
                 1 => Labels::None,
-                _ => Labels::Classes { ids: self.classes, names: self.names },
+                _ => Labels::Classes { label_ids: self.classes, names: self.names },
             },
             offsets: self.offsets,
             lines: self.lines,
@@ -158,9 +158,9 @@ fn refuse_json(name: &str, number: u32, line: &[u8]) -> Result<()> {
     if !line.starts_with(b"{\"tokens\"") && !line.starts_with(b"{\"labels\"") {
         return Ok(());
     }
-    let place = Place { line: Some(number as usize), ..Place::file(name) };
+    let location = Location { line: Some(number as usize), ..Location::file(name) };
     Err(Error::data(
-        place,
+        location,
         "JSON where CoNLL columns were expected",
         "end its name in .jsonl, or give the format jsonl",
     ))
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(data.lines, [3, 4, 7]);
         assert_eq!(data.offsets, [0, 2, 3]);
         assert_eq!(data.warnings, [""; 0]);
-        assert_eq!(data.place(2).to_string(), "f:7 (sequence 2, token 1)");
+        assert_eq!(data.location(2).to_string(), "f:7 (sequence 2, token 1)");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Location, Result};
 
 /// No line of a text dataset is longer than this many bytes.
 const LONGEST_LINE: u64 = 16 << 20;
@@ -28,7 +28,7 @@ impl<'a, R: Read> Lines<'a, R> {
             return Ok(None);
         }
         self.number = self.number.checked_add(1).ok_or_else(|| {
-            Error::data(Place::file(self.name), "more than 4,294,967,295 lines", "split the file into smaller ones")
+            Error::data(Location::file(self.name), "more than 4,294,967,295 lines", "split the file into smaller ones")
         })?;
         let mut line = self.buffer.as_slice();
         line = line.strip_suffix(b"\n").unwrap_or(line);
@@ -36,7 +36,7 @@ impl<'a, R: Read> Lines<'a, R> {
         if self.number == 1 {
             line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
         }
-        let place = |column| Place { line: Some(self.number as usize), column, ..Place::file(self.name) };
+        let place = |column| Location { line: Some(self.number as usize), column, ..Location::file(self.name) };
         if line.len() as u64 > LONGEST_LINE {
             let help = "is this a text file? Large arrays are better kept as safetensors";
             return Err(Error::data(place(None), "a line longer than 16 MiB", help));

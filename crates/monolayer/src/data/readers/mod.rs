@@ -1,4 +1,4 @@
-//! From a name on the command line to a dataset.
+//! From the name of a file, or of a task, to a dataset.
 
 mod arrays;
 mod conll;
@@ -8,6 +8,7 @@ mod lines;
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 use std::str::FromStr;
 
 use super::task::Task;
@@ -56,7 +57,7 @@ impl FromStr for Format {
 
     fn from_str(name: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|format| format.to_string() == name).ok_or_else(|| {
-            Error::request(format!("{name:?} is not a format"), "the formats are conll, jsonl and safetensors")
+            Error::setting(format!("{name:?} is not a format"), "the formats are conll, jsonl and safetensors")
         })
     }
 }
@@ -71,16 +72,18 @@ impl Dataset {
     /// assert_eq!((data.word(2), data.label(2)), (Some("a"), Some("b")));
     /// # Ok::<(), monolayer::Error>(())
     /// ```
-    pub fn open(source: &str) -> Result<Self> {
+    pub fn open(source: impl AsRef<Path>) -> Result<Self> {
         Self::open_as(source, None)
     }
 
     /// Reads a dataset of a given format; without one, the ending tells.
-    pub fn open_as(source: &str, format: Option<Format>) -> Result<Self> {
+    pub fn open_as(source: impl AsRef<Path>, format: Option<Format>) -> Result<Self> {
+        let path = source.as_ref();
+        let source = &*path.to_string_lossy();
         if source.starts_with("task:") {
             if let Some(format) = format {
                 let help = "leave the format out, or write ./task:... for a file of that name";
-                return Err(Error::request(format!("{source}: a task is no {format} file"), help));
+                return Err(Error::mismatch(format!("{source}: a task is no {format} file"), help));
             }
             return source.parse::<Task>()?.dataset();
         }
@@ -88,7 +91,7 @@ impl Dataset {
         if source == "-" {
             return Self::read("<stdin>", format, std::io::stdin().lock());
         }
-        let file = File::open(source).map_err(|e| Error::io(source, e))?;
+        let file = File::open(path).map_err(|e| Error::io(source, e))?;
         Self::read(source, format, file)
     }
 

@@ -113,7 +113,7 @@ fn length(x: &[f64]) -> f64 {
 }
 
 /// Points to be covered: words, or words at places. The code of a point is its word's, then its place's.
-pub struct Points<'a> {
+pub struct CodePoints<'a> {
     words: &'a Codes,
     places: Option<&'a Codes>,
     list: &'a [(u32, u32)],
@@ -123,7 +123,7 @@ pub struct Points<'a> {
 
 /// The inner products of a normal vector with words and with places. A point's is the sum of its two.
 #[derive(Clone)]
-struct Scores<S> {
+struct CodeScores<S> {
     words: Vec<S>,
     places: Vec<S>,
 }
@@ -131,7 +131,7 @@ struct Scores<S> {
 /// Words whose scores are looked at together: most such blocks are out of reach as a whole.
 const BLOCK: usize = 64;
 
-impl<'a> Points<'a> {
+impl<'a> CodePoints<'a> {
     /// Points given by word and place, sorted. Without places, points are words, and all places must be 0.
     pub fn new(words: &'a Codes, places: Option<&'a Codes>, list: &'a [(u32, u32)]) -> Self {
         let starts = (0..=words.rows.rows).map(|w| list.partition_point(|&(word, _)| (word as usize) < w)).collect();
@@ -153,9 +153,9 @@ impl<'a> Points<'a> {
         self.words.longest + self.places.map_or(0.0, |places| places.longest)
     }
 
-    fn zero<S: Score>(&self) -> Scores<S> {
+    fn zero<S: Score>(&self) -> CodeScores<S> {
         let places = self.places.map_or(1, |places| places.rows.rows);
-        Scores { words: vec![S::ZERO; self.words.rows.rows], places: vec![S::ZERO; places] }
+        CodeScores { words: vec![S::ZERO; self.words.rows.rows], places: vec![S::ZERO; places] }
     }
 
     /// The scaled code of a point.
@@ -172,7 +172,7 @@ impl<'a> Points<'a> {
         word.iter().map(|x| x * self.words.scale).chain(place.iter().map(|x| x * place_scale)).collect()
     }
 
-    fn step<S: Score>(&self, point: usize, factor: S, scores: &mut Scores<S>) {
+    fn step<S: Score>(&self, point: usize, factor: S, scores: &mut CodeScores<S>) {
         let (word, place) = self.list[point];
         self.words.add_products(word as usize, factor, &mut scores.words);
         if let Some(places) = self.places {
@@ -180,13 +180,13 @@ impl<'a> Points<'a> {
         }
     }
 
-    fn score<S: Score>(&self, point: usize, scores: &Scores<S>) -> S {
+    fn score<S: Score>(&self, point: usize, scores: &CodeScores<S>) -> S {
         let (word, place) = self.list[point];
         scores.words[word as usize] + scores.places[place as usize]
     }
 
     /// Calls `see` with the points that may score above `floor`, which `see` may raise.
-    fn visit_above<S: Score>(&self, scores: &Scores<S>, mut floor: S, mut see: impl FnMut(usize, S, &mut S)) {
+    fn visit_above<S: Score>(&self, scores: &CodeScores<S>, mut floor: S, mut see: impl FnMut(usize, S, &mut S)) {
         let top = kernels::largest(&scores.places);
         for (b, block) in scores.words.chunks(BLOCK).enumerate() {
             let largest = kernels::vectorized(
@@ -213,7 +213,7 @@ const BATCH: usize = 1024;
 
 /// Halfspaces that together hold every target and none of the points that `forbidden` marks. The error is a target that no
 /// halfspace found here tells from the forbidden points.
-pub fn cover(points: &Points, targets: &[usize], forbidden: &[bool]) -> Result<Vec<Halfspace>, usize> {
+pub fn cover(points: &CodePoints, targets: &[usize], forbidden: &[bool]) -> Result<Vec<Halfspace>, usize> {
     let of_batch = |targets: &[usize]| {
         let cover = Cover { points, targets, forbidden };
         if points.is_exact() { cover.run::<f32>() } else { cover.run::<f64>() }
@@ -223,7 +223,7 @@ pub fn cover(points: &Points, targets: &[usize], forbidden: &[bool]) -> Result<V
 }
 
 struct Cover<'a> {
-    points: &'a Points<'a>,
+    points: &'a CodePoints<'a>,
     targets: &'a [usize],
     forbidden: &'a [bool],
 }
@@ -232,7 +232,7 @@ struct Cover<'a> {
 #[derive(Clone)]
 struct Candidate<S> {
     normal: Vec<f64>,
-    scores: Scores<S>,
+    scores: CodeScores<S>,
     members: Vec<usize>,
 }
 

@@ -20,7 +20,7 @@ pub struct Run {
 
 /// A hinge at `at`: to its right the label curves bend by these slopes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Hinge {
+pub struct LabelHinge {
     /// Where it stands.
     pub at: f64,
     /// The change of slope of each label's curve it bends.
@@ -54,7 +54,7 @@ pub fn overhang(runs: &[Run], base: u32) -> f64 {
 
 /// The hinges for runs from left to right, `base` winning by `a > 0` without any. `round` gives the nearest place that a hinge can
 /// stand at. `None` if such places are too far apart for these runs.
-pub fn hinges(runs: &[Run], base: u32, a: f64, round: impl Fn(f64) -> f64) -> Option<Vec<Hinge>> {
+pub fn hinges(runs: &[Run], base: u32, a: f64, round: impl Fn(f64) -> f64) -> Option<Vec<LabelHinge>> {
     let gaps = runs.windows(2).map(|pair| pair[1].first - pair[0].last);
     // With no boundary there is no smallest gap, and any will do.
     let smallest = gaps.clone().fold(f64::INFINITY, f64::min);
@@ -90,7 +90,7 @@ pub fn hinges(runs: &[Run], base: u32, a: f64, round: impl Fn(f64) -> f64) -> Op
                 None => bends.push((label, slope)),
             }
         }
-        hinges.push(Hinge { at: from, bends });
+        hinges.push(LabelHinge { at: from, bends });
         (height, slopes) = (next, new);
     }
     Some(hinges)

@@ -6,11 +6,14 @@
 //! label depends on the context, hinges along the context id g, open for that (word, place) only, do the rest
 //! ([`label_hinges`]).
 
+mod compile;
 pub mod halfspace_cover;
 pub mod label_hinges;
 pub mod proof;
 mod shut_units;
 pub(super) mod stored;
+
+pub(super) use compile::memorize_words;
 
 use std::collections::HashMap;
 
@@ -19,8 +22,8 @@ use rayon::prelude::*;
 use crate::arithmetic::matrix::Matrix;
 use crate::context_map::View;
 use crate::error::{Error, Result};
-use halfspace_cover::{Codes, Halfspace, Points, cover};
-use label_hinges::{Hinge, Run};
+use halfspace_cover::{CodePoints, Codes, Halfspace, cover};
+use label_hinges::{LabelHinge, Run};
 
 /// How far the commonest label wins where no unit fires; units win by 1 at least.
 const DEFAULT_STRENGTH: f64 = 0.25;
@@ -53,13 +56,13 @@ pub struct Gated {
 }
 
 /// All contexts of one word, at one place where positions are used.
-struct Group {
+struct WordGroup {
     word: u32,
     place: usize,
     runs: Vec<Run>,
 }
 
-impl Group {
+impl WordGroup {
     /// How far above the lowest hinge ids can be, where all ids are from `low` to `high`.
     fn range(&self, base: u32, low: f64, high: f64) -> f64 {
         let reach = high - (self.runs[0].first - label_hinges::overhang(&self.runs, base));
@@ -69,11 +72,11 @@ impl Group {
 }
 
 /// What a gated block is built from.
-pub struct Plan<'a> {
+pub struct GatePlan<'a> {
     /// The data and their codes.
     pub view: &'a View<'a>,
-    /// The id of each token.
-    pub ids: &'a [f64],
+    /// The context id of each token.
+    pub context_ids: &'a [f64],
     /// The label of each context.
     pub label: &'a [u32],
     /// The commonest label.
@@ -86,7 +89,7 @@ pub struct Plan<'a> {
 
 /// What a gated block is made of, before its hinges are rounded to a precision.
 pub struct Covered {
-    groups: Vec<Group>,
+    groups: Vec<WordGroup>,
     base: Vec<u32>,
     /// How strongly each word gets its base label.
     strength: Vec<f64>,
@@ -97,7 +100,7 @@ pub struct Covered {
     gates: Vec<(usize, Gate)>,
 }
 
-impl Plan<'_> {
+impl GatePlan<'_> {
     /// Halfspaces and gates: what does not depend on the precision of the model.
     pub fn cover(&self) -> Result<Covered> {
         let groups = self.groups()?;
@@ -152,7 +155,7 @@ impl Plan<'_> {
     }
 
     /// The contexts of each token, as runs of equally labeled ids.
-    fn groups(&self) -> Result<Vec<Group>> {
+    fn groups(&self) -> Result<Vec<WordGroup>> {
         let places = self.view.vectors.positions.is_some();
         let mut seen = vec![false; self.label.len()];
         let mut entries: Vec<(u32, usize, f64, u32)> = Vec::with_capacity(self.label.len());
@@ -161,7 +164,12 @@ impl Plan<'_> {
             for place in 0..window[1] - window[0] {
                 let context = self.view.contexts.of_token[t] as usize;
                 if !std::mem::replace(&mut seen[context], true) {
-                    entries.push((self.view.ids[t], if places { place } else { 0 }, self.ids[t], self.label[context]));
+                    entries.push((
+                        self.view.token_ids[t],
+                        if places { place } else { 0 },
+                        self.context_ids[t],
+                        self.label[context],
+                    ));
                 }
                 t += 1;
             }
@@ -172,19 +180,19 @@ impl Plan<'_> {
         for group in entries.chunk_by(same_token) {
             let equal = |pair: &[(u32, usize, f64, u32)]| pair[0].2 == pair[1].2 && pair[0].3 != pair[1].3;
             if group.windows(2).any(equal) {
-                return Err(Error::request(
+                return Err(Error::too_close(
                     "two contexts with different labels have the same id under every projection tried",
                     "raise `candidates`, or try another `seed` or a larger code dimension",
                 ));
             }
             let runs = label_hinges::runs(group.iter().map(|&(_, _, id, label)| (id, label)));
-            groups.push(Group { word: group[0].0, place: group[0].1, runs });
+            groups.push(WordGroup { word: group[0].0, place: group[0].1, runs });
         }
         Ok(groups)
     }
 
     /// The base label of each word: the one that leaves the fewest units to add.
-    fn bases(&self, groups: &[Group]) -> Vec<u32> {
+    fn bases(&self, groups: &[WordGroup]) -> Vec<u32> {
         let mut bases = vec![self.default; self.view.vectors.words.rows];
         for word in groups.chunk_by(|a, b| a.word == b.word) {
             let mut labels: Vec<u32> = word.iter().flat_map(|g| g.runs.iter().map(|r| r.label)).collect();
@@ -217,7 +225,7 @@ impl Plan<'_> {
             targets[label as usize].push(w);
         }
         let list: Vec<(u32, u32)> = (0..base.len() as u32).map(|w| (w, 0)).collect();
-        let points = Points::new(words, None, &list);
+        let points = CodePoints::new(words, None, &list);
         let forbidden = |label: u32| base.iter().map(|&b| b != label).collect();
         self.halfspace_units(&points, &targets, forbidden, 1.0)
     }
@@ -225,16 +233,16 @@ impl Plan<'_> {
     /// Units that give words at some places a label of their own, and the groups that each fires for.
     fn place_units(
         &self,
-        groups: &[Group],
+        groups: &[WordGroup],
         words: &Codes,
         places: &Codes,
         base: &[u32],
         strength: &[f64],
     ) -> Result<Vec<(Unit, Vec<u32>)>> {
         let list: Vec<(u32, u32)> = groups.iter().map(|g| (g.word, g.place as u32)).collect();
-        let points = Points::new(words, Some(places), &list);
-        let only = |g: &Group| (g.runs.len() == 1).then_some(g.runs[0].label);
-        let is_exception = |g: &Group| only(g).is_some_and(|label| label != base[g.word as usize]);
+        let points = CodePoints::new(words, Some(places), &list);
+        let only = |g: &WordGroup| (g.runs.len() == 1).then_some(g.runs[0].label);
+        let is_exception = |g: &WordGroup| only(g).is_some_and(|label| label != base[g.word as usize]);
         let mut targets: Vec<Vec<usize>> = vec![Vec::new(); self.label_codes.rows];
         for (i, group) in groups.iter().enumerate().filter(|(_, g)| is_exception(g)) {
             targets[group.runs[0].label as usize].push(i);
@@ -249,7 +257,7 @@ impl Plan<'_> {
     /// Units around the targets of each label, and the points that each fires for.
     fn halfspace_units(
         &self,
-        points: &Points,
+        points: &CodePoints,
         targets: &[Vec<usize>],
         forbidden: impl Fn(u32) -> Vec<bool> + Sync,
         factor: f64,
@@ -282,12 +290,12 @@ impl Plan<'_> {
     /// A gate for each token whose label depends on the context.
     fn gates(
         &self,
-        groups: &[Group],
+        groups: &[WordGroup],
         words: &Codes,
         places: Option<&Codes>,
         base: &[u32],
     ) -> Result<Vec<(usize, Gate)>> {
-        let (low, high) = self.ids.iter().fold((f64::MAX, f64::MIN), |(l, h), &g| (l.min(g), h.max(g)));
+        let (low, high) = self.context_ids.iter().fold((f64::MAX, f64::MIN), |(l, h), &g| (l.min(g), h.max(g)));
         let mixed: Vec<usize> = (0..groups.len()).filter(|&g| groups[g].runs.len() > 1).collect();
         let mut used_places: Vec<usize> = mixed.iter().map(|&g| groups[g].place).collect();
         used_places.sort_unstable();
@@ -321,7 +329,14 @@ impl Plan<'_> {
     }
 
     /// Hinges along the id for one token: from the left or from the right, whichever end has the base label.
-    fn hinges(&self, group: &Group, gate: &Gate, base: u32, strength: f64, round: fn(f64) -> f64) -> Result<Vec<Unit>> {
+    fn hinges(
+        &self,
+        group: &WordGroup,
+        gate: &Gate,
+        base: u32,
+        strength: f64,
+        round: fn(f64) -> f64,
+    ) -> Result<Vec<Unit>> {
         let leftward = group.runs[0].label != base && group.runs[group.runs.len() - 1].label == base;
         let sign = if leftward { -1.0 } else { 1.0 };
         let runs: Vec<Run> = if leftward {
@@ -333,12 +348,12 @@ impl Plan<'_> {
         let bias = |at: f64| round(-gate.own - slope * at);
         let place = |at: f64| (-gate.own - bias(at)) / slope;
         let hinges = label_hinges::hinges(&runs, base, strength, place).ok_or_else(|| {
-            Error::request(
+            Error::too_close(
                 "the ids of two contexts are too close for the precision of the model",
                 "use `precision` f64",
             )
         })?;
-        let unit = |hinge: &Hinge| {
+        let unit = |hinge: &LabelHinge| {
             let per_step: Vec<(u32, f64)> = hinge.bends.iter().map(|&(label, bend)| (label, bend / slope)).collect();
             let output = self.output(&per_step, round);
             Unit { code: gate.code.clone(), id: sign * slope, bias: bias(hinge.at), output }
@@ -350,12 +365,12 @@ impl Plan<'_> {
 /// The halfspace that holds one code and none of the others.
 fn alone(codes: &Codes, list: &[(u32, u32)], code: usize) -> Option<Halfspace> {
     let others: Vec<bool> = (0..list.len()).map(|i| i != code).collect();
-    let found = cover(&Points::new(codes, None, list), &[code], &others);
+    let found = cover(&CodePoints::new(codes, None, list), &[code], &others);
     found.ok().and_then(|list| list.into_iter().next())
 }
 
 fn too_close(what: &str, number: usize) -> Error {
-    Error::request(
+    Error::too_close(
         format!("the code of {what} number {} is too close to others", number + 1),
         "use codes of a larger dimension, as in `embedding` sign:96 `positions` sign:64",
     )

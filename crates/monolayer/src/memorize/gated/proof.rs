@@ -2,8 +2,8 @@
 //! the data: for each word and place, the units that are not proved shut (`shut_units`) are looked at, and no others.
 //!
 //! The proof speaks of the stored numbers (`stored`), whatever the sizes of the codes: of machine numbers of a
-//! [`Format`], with subnormal numbers and without overflow, and an exponential within
-//! [`EXP_ULP`](crate::memorize::context_id::EXP_ULP) units in the last place. With sign codes and a projection on a dyadic grid, projections
+//! [`FloatFormat`], with subnormal numbers and without overflow, and an exponential within
+//! [`EXP_ULP`](crate::arithmetic::softmax_error::EXP_ULP) units in the last place. With sign codes and a projection on a dyadic grid, projections
 //! and gates are exact; what rounds is the softmax, the hinges, and the sum over open units. Its own floats are rounded
 //! outward, and a bound that is not a finite number proves nothing.
 
@@ -12,34 +12,34 @@ use rayon::prelude::*;
 use super::Unit;
 use super::shut_units::{Token, open_units};
 use super::stored::Stored;
-use crate::arithmetic::float_model::{ANY_GRID, DOUBLE, Format, Up, grid, power, sum_above, sum_below};
+use crate::arithmetic::float_model::{ANY_GRID, DOUBLE, FloatFormat, Up, grid, power, sum_above, sum_below};
 use crate::arithmetic::kernels::Real;
 use crate::context_map::View;
 use crate::data::context::Agreement;
-use crate::memorize::context_id::{Id, ids};
+use crate::memorize::context_id::{ContextId, context_ids};
 use crate::model::Model;
 
 /// What is to be proved of a gated model: the label of every context.
-pub struct Claim<'a> {
+pub struct LabelProver<'a> {
     view: &'a View<'a>,
     agreement: &'a Agreement,
     /// `None` where the model is not of the form that is proved here.
-    parts: Option<Parts>,
+    parts: Option<ModelParts>,
 }
 
 /// The model, and what is known of its tokens before labels are looked at.
-struct Parts {
+struct ModelParts {
     stored: Stored,
     /// One token of each context, those of one (word, place) together, and their ids.
     tokens: Vec<usize>,
-    ids: Vec<Id>,
-    groups: Vec<Group>,
+    ids: Vec<ContextId>,
+    groups: Vec<ProofGroup>,
     /// The sizes of the head's rows: the largest sum of absolute values, the most terms, the largest bias.
     head: (Up, usize, Up),
 }
 
 /// The contexts of one word at one place.
-struct Group {
+struct ProofGroup {
     members: std::ops::Range<usize>,
     word: u32,
     place: usize,
@@ -49,12 +49,12 @@ struct Group {
 
 /// What was proved of each context.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Proof {
+pub struct LabelProof {
     /// The score margin of each context's label over its error bound; above 1 exactly where the label is proved.
     pub ratio: Vec<f64>,
 }
 
-impl Proof {
+impl LabelProof {
     /// Whether the label of a context is proved.
     pub fn certain(&self, context: u32) -> bool {
         self.ratio[context as usize] > 1.0
@@ -66,28 +66,28 @@ impl Proof {
     }
 }
 
-impl<'a> Claim<'a> {
+impl<'a> LabelProver<'a> {
     /// The claim that `model` gives every context its label.
     pub fn new<R: Real>(view: &'a View<'a>, agreement: &'a Agreement, model: &Model<R>) -> Self {
         let stored = Stored::new(model, view.vectors.word_columns, view.vectors.used);
-        Self { view, agreement, parts: stored.map(|stored| Parts::new(view, stored, &Format::of::<R>())) }
+        Self { view, agreement, parts: stored.map(|stored| ModelParts::new(view, stored, &FloatFormat::of::<R>())) }
     }
 
     /// Proves what can be proved in machine numbers like `R`, which are those of the model or finer.
-    pub fn prove<R: Real>(&self) -> Proof {
+    pub fn prove<R: Real>(&self) -> LabelProof {
         let mut ratio = vec![0.0; self.view.contexts.count];
-        let Some(parts) = &self.parts else { return Proof { ratio } };
-        let format = Format::of::<R>();
-        let of_group = |group: &Group| self.ratios(parts, group, &format);
+        let Some(parts) = &self.parts else { return LabelProof { ratio } };
+        let format = FloatFormat::of::<R>();
+        let of_group = |group: &ProofGroup| self.ratios(parts, group, &format);
         let found: Vec<Vec<f64>> = parts.groups.par_iter().map(of_group).collect();
         for (&token, value) in parts.tokens.iter().zip(found.into_iter().flatten()) {
             ratio[self.view.contexts.of_token[token] as usize] = value;
         }
-        Proof { ratio }
+        LabelProof { ratio }
     }
 
     /// The ratios of the contexts of a group.
-    fn ratios(&self, parts: &Parts, group: &Group, format: &Format) -> Vec<f64> {
+    fn ratios(&self, parts: &ModelParts, group: &ProofGroup, format: &FloatFormat) -> Vec<f64> {
         let meeting = Meeting::new(parts, group);
         let label = |m: usize| self.agreement.label[self.view.contexts.of_token[parts.tokens[m]] as usize] as usize;
         // Where no open unit reads the id, all contexts with one label are alike.
@@ -113,20 +113,20 @@ impl<'a> Claim<'a> {
     }
 }
 
-impl Parts {
-    fn new(view: &View, stored: Stored, format: &Format) -> Self {
+impl ModelParts {
+    fn new(view: &View, stored: Stored, format: &FloatFormat) -> Self {
         let tokens = representatives(view);
-        let ids = ids(view, &stored, &tokens);
-        let mut groups: Vec<Group> = Vec::new();
+        let ids = context_ids(view, &stored, &tokens);
+        let mut groups: Vec<ProofGroup> = Vec::new();
         for (m, &t) in tokens.iter().enumerate() {
             let (word, place) = key(view, t);
             match groups.last_mut() {
                 Some(group) if (group.word, group.place) == (word, place) => group.members.end = m + 1,
-                _ => groups.push(Group { members: m..m + 1, word, place, open: Vec::new() }),
+                _ => groups.push(ProofGroup { members: m..m + 1, word, place, open: Vec::new() }),
             }
         }
         let errors: Vec<Up> = ids.par_iter().map(|id| id.error(format)).collect();
-        let range = |group: &Group| {
+        let range = |group: &ProofGroup| {
             // Nothing is claimed of a token whose id is not known.
             let known = group.members.clone().filter(|&m| errors[m].is_known());
             let ends =
@@ -164,12 +164,12 @@ fn representatives(view: &View) -> Vec<usize> {
 /// The word and place of a token; the place only where positions are used.
 fn key(view: &View, token: usize) -> (u32, usize) {
     let place = if view.vectors.positions.is_some() { view.place(token).1 } else { 0 };
-    (view.ids[token], place)
+    (view.token_ids[token], place)
 }
 
 /// A token (word, place) as the feed-forward block meets it, whatever its context.
 struct Meeting<'a> {
-    parts: &'a Parts,
+    parts: &'a ModelParts,
     open: Vec<Open<'a>>,
     /// What stands in the coordinates of labels without any unit.
     constant: &'a [f64],
@@ -192,7 +192,7 @@ struct Open<'a> {
 }
 
 /// What the units add up to for the ids of an interval.
-struct Outputs<'a> {
+struct UnitSums<'a> {
     /// The coordinates of labels at both ends, without doubtful units.
     ends: [Vec<f64>; 2],
     /// Units that may or may not fire, and the most each can give.
@@ -205,7 +205,7 @@ struct Outputs<'a> {
 }
 
 impl<'a> Meeting<'a> {
-    fn new(parts: &'a Parts, group: &Group) -> Self {
+    fn new(parts: &'a ModelParts, group: &ProofGroup) -> Self {
         let stored = &parts.stored;
         let place = if stored.places.cols == 0 { &[][..] } else { stored.places.row(group.place) };
         let code = [stored.words.row(group.word as usize), place].concat();
@@ -216,7 +216,7 @@ impl<'a> Meeting<'a> {
 
     /// The margin of the label over its error bound, in the worst case over the other labels and the ids of an interval:
     /// above 1 exactly where the label is proved.
-    fn ratio(&self, label: usize, ids: (f64, f64), format: &Format) -> f64 {
+    fn ratio(&self, label: usize, ids: (f64, f64), format: &FloatFormat) -> f64 {
         let outputs = self.outputs(ids, format);
         let error = self.score_error(&outputs, format);
         if !error.is_known() {
@@ -241,9 +241,9 @@ impl<'a> Meeting<'a> {
         ratio
     }
 
-    fn outputs(&self, (low, high): (f64, f64), format: &Format) -> Outputs<'_> {
+    fn outputs(&self, (low, high): (f64, f64), format: &FloatFormat) -> UnitSums<'_> {
         let constant = self.constant.iter().map(|&x| Up::size(x)).fold(Up::ZERO, Up::max);
-        let mut out = Outputs {
+        let mut out = UnitSums {
             ends: [self.constant.to_vec(), self.constant.to_vec()],
             doubtful: Vec::new(),
             sum: constant,
@@ -285,7 +285,7 @@ impl<'a> Meeting<'a> {
     }
 
     /// How far a score can be from the true one, but for doubtful units: in the program, and as computed here.
-    fn score_error(&self, outputs: &Outputs, format: &Format) -> Up {
+    fn score_error(&self, outputs: &UnitSums, format: &FloatFormat) -> Up {
         let (row, terms, bias) = self.parts.head;
         // The units, the token itself, and the output bias.
         let units = self.open.len() + 2;
@@ -296,7 +296,7 @@ impl<'a> Meeting<'a> {
     }
 
     /// How much doubtful units can take from the margin of a label over another.
-    fn loss(&self, outputs: &Outputs, label: usize, other: usize) -> Up {
+    fn loss(&self, outputs: &UnitSums, label: usize, other: usize) -> Up {
         let (own, others) = (self.parts.stored.head.row(label), self.parts.stored.head.row(other));
         let of_unit = |&(unit, most): &(&Unit, Up)| {
             let terms = || own.iter().zip(others).zip(&unit.output).map(|((a, b), w)| (b - a) * w);
@@ -346,7 +346,7 @@ impl<'a> Open<'a> {
     /// is too, sums of these are exact in any order. The id's term is finer: from the moment it enters, a partial sum is
     /// rounded to the grid of its own size, and again only when it grows to a coarser grid, which makes a geometric series
     /// that adds up to less than the spacing of the coarsest. A bias off the grid does the same once more.
-    fn error(&self, (low, high): (f64, f64), format: &Format) -> Up {
+    fn error(&self, (low, high): (f64, f64), format: &FloatFormat) -> Up {
         let slope = Up::size(self.unit.id);
         let (up, down) = if self.unit.id > 0.0 { (high, -low) } else { (-low, high) };
         let (up, down) = (slope * Up::new(up.max(0.0)), slope * Up::new(down.max(0.0)));

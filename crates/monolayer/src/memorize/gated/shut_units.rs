@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 use super::Unit;
 use super::stored::Stored;
-use crate::arithmetic::float_model::{DOUBLE, Format, Up, sum_above};
+use crate::arithmetic::float_model::{DOUBLE, FloatFormat, Up, sum_above};
 use crate::arithmetic::kernels;
 use crate::arithmetic::matrix::Matrix;
 
@@ -31,12 +31,12 @@ pub struct Token {
 const ROWS: usize = 16;
 
 /// The units that can fire for each of the tokens, which are sorted by word.
-pub fn open_units(stored: &Stored, tokens: &[Token], format: &Format) -> Vec<Vec<u32>> {
+pub fn open_units(stored: &Stored, tokens: &[Token], format: &FloatFormat) -> Vec<Vec<u32>> {
     let mut open = vec![Vec::new(); tokens.len()];
     if tokens.is_empty() || stored.units.is_empty() {
         return open;
     }
-    let search = Search::new(stored, tokens, format);
+    let search = ShutSearch::new(stored, tokens, format);
     let found: Vec<Vec<(usize, u32)>> =
         (0..search.rows.len()).collect::<Vec<_>>().par_chunks(ROWS).map(|rows| search.run(rows)).collect();
     for (token, unit) in found.into_iter().flatten() {
@@ -47,16 +47,16 @@ pub fn open_units(stored: &Stored, tokens: &[Token], format: &Format) -> Vec<Vec
 }
 
 /// The units with the same weights on words and on places.
-struct Gate {
+struct GateUnits {
     place_row: usize,
     units: Vec<u32>,
 }
 
 /// Different rows of weights on words, and the gates of each.
-struct Row<'a> {
+struct GateRow<'a> {
     weights: &'a [f64],
     norm: Up,
-    gates: Vec<Gate>,
+    gates: Vec<GateUnits>,
 }
 
 /// Different rows of weights on places: their products with all places.
@@ -66,12 +66,12 @@ struct PlaceRow {
     norm: Up,
 }
 
-struct Search<'a> {
+struct ShutSearch<'a> {
     stored: &'a Stored,
     tokens: &'a [Token],
     /// The tokens of word w are `starts[w]..starts[w + 1]`.
     starts: Vec<usize>,
-    rows: Vec<Row<'a>>,
+    rows: Vec<GateRow<'a>>,
     place_rows: Vec<PlaceRow>,
     word_norms: Vec<Up>,
     place_norms: Vec<Up>,
@@ -85,17 +85,17 @@ struct Search<'a> {
     most: f64,
 }
 
-impl<'a> Search<'a> {
-    fn new(stored: &'a Stored, tokens: &'a [Token], format: &Format) -> Self {
+impl<'a> ShutSearch<'a> {
+    fn new(stored: &'a Stored, tokens: &'a [Token], format: &FloatFormat) -> Self {
         let split = stored.words.cols;
-        let mut rows: Vec<Row> = Vec::new();
+        let mut rows: Vec<GateRow> = Vec::new();
         let mut place_rows = Vec::new();
         let (mut of_row, mut of_place, mut of_gate) = (HashMap::new(), HashMap::new(), HashMap::new());
         let bits = |x: &[f64]| x.iter().map(|x| x.to_bits()).collect::<Vec<u64>>();
         for (j, unit) in (0..).zip(&stored.units) {
             let (word, place) = unit.code.split_at(split);
             let row = *of_row.entry(bits(word)).or_insert_with(|| {
-                rows.push(Row { weights: word, norm: norm(word), gates: Vec::new() });
+                rows.push(GateRow { weights: word, norm: norm(word), gates: Vec::new() });
                 rows.len() - 1
             });
             let place_row = *of_place.entry(bits(place)).or_insert_with(|| {
@@ -104,7 +104,7 @@ impl<'a> Search<'a> {
             });
             let gates = &mut rows[row].gates;
             let gate = *of_gate.entry((row, place_row)).or_insert_with(|| {
-                gates.push(Gate { place_row, units: Vec::new() });
+                gates.push(GateUnits { place_row, units: Vec::new() });
                 gates.len() - 1
             });
             gates[gate].units.push(j);
@@ -155,7 +155,7 @@ impl<'a> Search<'a> {
     }
 
     /// Words whose product with the row is at most this have all units of the gate shut, at any place and for any id.
-    fn limit(&self, row: &Row, gate: &Gate) -> f64 {
+    fn limit(&self, row: &GateRow, gate: &GateUnits) -> f64 {
         let places = &self.place_rows[gate.place_row];
         let sizes = row.norm * self.largest_word + places.norm * self.largest_place;
         let highest = |&j: &u32| self.highest(&self.stored.units[j as usize], sizes, self.ids);
@@ -164,7 +164,7 @@ impl<'a> Search<'a> {
     }
 
     /// Looks at the units of a gate for all tokens of a word.
-    fn look(&self, row: &Row, gate: &Gate, w: usize, product: f64, found: &mut Vec<(usize, u32)>) {
+    fn look(&self, row: &GateRow, gate: &GateUnits, w: usize, product: f64, found: &mut Vec<(usize, u32)>) {
         let places = &self.place_rows[gate.place_row];
         let word = row.norm * self.word_norms[w];
         for t in self.starts[w]..self.starts[w + 1] {

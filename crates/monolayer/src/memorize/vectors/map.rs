@@ -7,11 +7,12 @@ use rayon::prelude::*;
 
 use super::plateau::Labeled;
 use crate::arithmetic::matrix::Matrix;
-use crate::context_map::search::{SINGLE_GRID, Search};
+use crate::context_map::search::Search;
 use crate::context_map::{Projection, View, standard_deviation};
 use crate::data::Dataset;
 use crate::data::context::Agreement;
 use crate::error::{Error, Result};
+use crate::memorize::settings::Memorizer;
 use crate::paper::attention::{Attention, Mask};
 
 /// The tokens after attention, one row per context, and how they were reached.
@@ -45,25 +46,18 @@ struct MapCandidate {
 }
 
 /// Searches for the projection, `W_O` and coordinate with the widest smallest gap between ids of different classes.
-pub(in crate::memorize) fn find_map(
-    data: &Dataset,
-    view: &View,
-    class: &[u32],
-    seed: u64,
-    candidates: usize,
-    on_progress: &dyn Fn(usize, f64),
-) -> Result<Map> {
+pub(in crate::memorize) fn find_map(data: &Dataset, view: &View, class: &[u32], memorizer: &Memorizer) -> Result<Map> {
     let first = first_tokens(view);
     let d = view.vectors.d();
-    let tokens = first.iter().flat_map(|&t| view.vectors.vector(view.ids[t], view.place(t).1)).collect();
+    let tokens = first.iter().flat_map(|&t| view.vectors.vector(view.token_ids[t], view.place(t).1)).collect();
     let tokens = Matrix::new(first.len(), d, tokens);
     let spread: Vec<f64> = (0..d).map(|k| standard_deviation(&column(&tokens, k))).collect();
-    let search = Search { kappa: None, grid: SINGLE_GRID, seed, candidates };
+    let (search, seed) = (Search::new(), memorizer.seed);
     let attempt = |number: usize| {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(number as u64 + 1);
         let projection = search.random(view, &mut rng);
-        let g = projection.ids(view);
+        let g = projection.context_ids(view);
         let g: Vec<f64> = first.iter().map(|&t| g[t]).collect();
         // Ids in which the token and its context weigh about the same.
         let scale = [0.5, 1.0, 2.0, 4.0][rng.random_range(0..4)]
@@ -74,7 +68,7 @@ pub(in crate::memorize) fn find_map(
         let gap = smallest_gap(&ids, class);
         MapCandidate { gap, projection, w, coordinate, g }
     };
-    let candidates = candidates.max(1);
+    let candidates = memorizer.candidates.max(1);
     let mut best: Option<MapCandidate> = None;
     for start in (0..candidates).step_by(ROUND) {
         let round = start..(start + ROUND).min(candidates);
@@ -85,7 +79,7 @@ pub(in crate::memorize) fn find_map(
                 best = Some(candidate);
             }
         }
-        on_progress(tried, best.as_ref().map_or(0.0, |best| best.gap.gap));
+        memorizer.report(tried, best.as_ref().map_or(0.0, |best| best.gap.gap));
     }
     let MapCandidate { gap, projection, w, coordinate, g } = best.expect("at least one candidate");
     let rows = Matrix::from_fn(first.len(), d, |c, k| tokens.row(c)[k] + w[k] * g[c]);
@@ -94,8 +88,8 @@ pub(in crate::memorize) fn find_map(
     if gap.gap * standard_deviation(&ids) <= NOTHING * range {
         let (a, b) = gap.contexts;
         return Err(Error::data(
-            data.place(first[a]),
-            format!("no projection of {candidates} tells this token from that of {}", data.place(first[b])),
+            data.location(first[a]),
+            format!("no projection of {candidates} tells this token from that of {}", data.location(first[b])),
             "use `positions` auto, or more `candidates`; a zero vector sees only the mean of its sequence",
         ));
     }

@@ -12,187 +12,166 @@ pub mod plateau;
 pub mod proof;
 
 use dashu_ratio::RBig;
-use serde_json::json;
 
 use crate::arithmetic::matrix::Matrix;
 use crate::context_map::View;
-use crate::data::context::{Agreement, Contexts};
-use crate::data::embedding::Embedding;
+use crate::data::context::Agreement;
 use crate::data::positions::Positions;
 use crate::data::token_vectors::TokenVectors;
-use crate::data::{Dataset, Tokens};
+use crate::data::{Dataset, Labels, Tokens};
 use crate::error::{Error, Result};
-use crate::model::exact::{map_attention, map_head, rational};
-use crate::model::{Head, Model, Words};
-use crate::paper::attention::Mask;
+use crate::memorize::compiled::{Compiled, Details, HingeDetails};
+use crate::memorize::settings::{Memorizer, Method};
+use crate::model::certificate::{CertifiedData, Claim};
+use crate::model::exact::{self, map_attention, map_head, rational};
+use crate::model::{LabelHead, Model, Source, Words};
 use crate::paper::transformer::{Layer, Transformer};
 use interpolate::interpolate;
 use map::{Map, find_map};
 use outputs::{Outputs, labels_and_outputs};
 use plateau::{exact_plateau, plateau};
-use proof::{Claim, Proof};
+use proof::{OutputProof, OutputProver};
 
-/// What the feed-forward block does between ids.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
-    /// Constant around ids, ramps between them: [`plateau`](mod@plateau).
-    Plateau,
-    /// A curve through all ids: [`interpolate`](mod@interpolate).
-    Interpolate,
-}
-
-/// How a dataset is memorized.
-#[derive(Debug, Clone)]
-pub struct VectorOptions {
-    /// Plateaus or a curve.
-    pub method: Method,
-    /// Vectors for words, when tokens are words.
-    pub embedding: Embedding,
-    /// Vectors for places.
-    pub positions: Positions,
-    /// Which tokens a query sees.
-    pub mask: Mask,
-    /// The seed of codes and search.
-    pub seed: u64,
-    /// How many projections to try.
-    pub candidates: usize,
-}
-
-impl Default for VectorOptions {
-    fn default() -> Self {
-        Self {
-            method: Method::Plateau,
-            embedding: Embedding::Sign(64),
-            positions: Positions::Auto,
-            mask: Mask::None,
-            seed: 0,
-            candidates: 64,
-        }
-    }
-}
-
-/// A model for given vectors and what is known of it.
-#[derive(Debug, Clone)]
-pub struct VectorMemo {
-    /// The model.
-    pub model: Model<f64>,
-    /// What labels the contexts allow.
-    pub agreement: Agreement,
-    /// How many different ids there are.
-    pub distinct: usize,
-    /// The id of each token: a coordinate of it after attention.
-    pub ids: Vec<f64>,
-    /// The smallest gap between ids that must be told apart, over the standard deviation of all ids; infinite where nothing
-    /// must be.
-    pub gap: f64,
-    /// Runs of equal labels along the ids.
-    pub runs: usize,
-    /// How many projections were tried.
-    pub candidates: usize,
-    /// What was proved.
-    pub proof: Proof,
-    /// Possible tokens whose label is not proved in double precision.
-    pub undecided: Vec<usize>,
-}
-
-/// Ids times dimensions, at most: hinges and what is proved of them take a few hundred bytes for each.
+/// Context ids times dimensions, at most: hinges and what is proved of them take a few hundred bytes for each.
 const LARGEST: usize = 1 << 21;
 
-/// Memorizes a dataset: the proof of Corollary 1, in order.
-pub fn memorize_vectors(
-    data: &Dataset,
-    options: &VectorOptions,
-    on_progress: &dyn Fn(usize, f64),
-) -> Result<VectorMemo> {
-    let Prepared { labels, outputs, vectors, map } =
-        prepare(data, options, options.method == Method::Plateau, on_progress)?;
-    let view = View::new(data, &vectors, options.mask);
-    if view.contexts.count * vectors.d() > LARGEST {
-        let what = format!("{} ids in {} dimensions are too many for this method", view.contexts.count, vectors.d());
-        return Err(Error::request(
-            what,
-            "for words with classes use `method` gated, or an `embedding` of fewer dimensions",
-        ));
-    }
+/// Memorizes a dataset with plateaus or a curve in double precision: the proof of Corollary 1, in order.
+pub(super) fn memorize_vectors(data: &Dataset, memorizer: &Memorizer, method: Method) -> Result<Compiled> {
+    let Prepared { labels, outputs, vectors, map } = prepare(data, memorizer, method == Method::Plateau)?;
+    let view = View::new(data, &vectors, memorizer.mask);
+    check_size(view.contexts.count, vectors.d())?;
     let agreement = view.contexts.agree(&labels);
     let points = outputs.points(vectors.d());
-    let (readout, runs) = match options.method {
-        Method::Plateau => plateau(&map.labeled(&agreement, &points)),
-        Method::Interpolate => {
-            let rows = agreement.label.iter().flat_map(|&l| points.row(l as usize)).copied().collect();
-            let targets = Matrix::new(agreement.label.len(), points.cols, rows);
-            (interpolate(&map.rows, map.coordinate, &targets), agreement.label.len())
-        }
+    let (readout, runs) = if method == Method::Plateau {
+        plateau(&map.labeled(&agreement, &points))
+    } else {
+        let rows = agreement.label.iter().flat_map(|&l| points.row(l as usize)).copied().collect();
+        let targets = Matrix::new(agreement.label.len(), points.cols, rows);
+        (interpolate(&map.rows, map.coordinate, &targets), agreement.label.len())
     };
-    let attention = map.attention(options.mask);
+    let attention = map.attention(memorizer.mask);
     let layers = vec![Layer { attention: Some(attention.clone()), feed_forward: Some(readout.block()) }];
-    let method = match options.method {
-        Method::Plateau => "plateau",
-        Method::Interpolate => "interpolate",
-    };
-    let model = assemble(data, &vectors, layers, outputs.head(&points), source(data, options, method));
-    let claim = Claim {
+    let certified = CertifiedData::new(data, agreement.impossible.len());
+    let model = assemble(data, &vectors, layers, outputs.head(&points), memorizer.source(certified.hash(), method));
+    let prover = OutputProver {
         view: &view,
         attention: &attention,
         readout: &readout,
         label: &agreement.label,
         points: &points,
         head: model.head.as_ref(),
-        exact_ids: options.method == Method::Interpolate,
+        exact_ids: method == Method::Interpolate,
     };
-    let proof = claim.prove()?;
+    let proof = prover.prove()?;
     if !proof.real_error.is_finite() {
-        return Err(Error::request(
+        return Err(Error::too_large(
             "the numbers of this dataset, or their products, overflow double precision",
             "scale the vectors to a size near 1",
         ));
     }
-    let possible = |t: &usize| !agreement.impossible.contains(t);
-    let uncertain = |t: &usize| !proof.certain(view.contexts.of_token[*t]);
-    let undecided = (0..data.tokens()).filter(uncertain).filter(possible).collect();
-    let ids = view.contexts.of_token.iter().map(|&c| map.rows.row(c as usize)[map.coordinate]).collect();
-    Ok(VectorMemo {
-        model,
-        distinct: view.contexts.count,
-        agreement,
-        ids,
+    let proved = proved(&view, &agreement, &proof);
+    let context_ids = view.contexts.of_token.iter().map(|&c| map.rows.row(c as usize)[map.coordinate]).collect();
+    Ok(Compiled {
+        method,
+        claims: claims(data, &agreement, &proved, &proof).into_iter().chain(Claim::ranks(&model)).collect(),
+        model: model.into(),
+        data: certified,
+        right: proved.iter().filter(|&&proved| proved).count(),
+        proved,
         gap: map.gap,
-        runs,
-        candidates: options.candidates.max(1),
-        proof,
-        undecided,
+        context_ids: view.contexts.count,
+        impossible: agreement.impossible,
+        details: Details::Hinges(HingeDetails { context_ids, runs, proof }),
     })
 }
 
-/// A model with rational weights and what is known of it.
-#[derive(Debug, Clone)]
-pub struct ExactMemo {
-    /// The model.
-    pub model: Model<RBig>,
-    /// What labels the contexts allow.
-    pub agreement: Agreement,
-    /// How many different ids there are.
-    pub distinct: usize,
-    /// The smallest gap between ids that must be told apart, over the standard deviation of all ids.
-    pub gap: f64,
+fn check_size(contexts: usize, d: usize) -> Result<()> {
+    if contexts * d <= LARGEST {
+        return Ok(());
+    }
+    Err(Error::too_large(
+        format!("{contexts} ids in {d} dimensions are too many for this method"),
+        "for words with classes use `method` gated, or an `embedding` of fewer dimensions",
+    ))
+}
+
+/// The tokens whose label is possible and proved in double precision.
+fn proved(view: &View, agreement: &Agreement, proof: &OutputProof) -> Vec<bool> {
+    let mut proved: Vec<bool> = view.contexts.of_token.iter().map(|&context| proof.certain(context)).collect();
+    agreement.impossible.iter().for_each(|&t| proved[t] = false);
+    proved
+}
+
+/// Classes are claimed as labels, vectors as outputs.
+fn claims(data: &Dataset, agreement: &Agreement, proved: &[bool], proof: &OutputProof) -> Vec<Claim> {
+    if let Labels::Classes { .. } = data.labels {
+        let open: Vec<usize> =
+            (0..proved.len()).filter(|t| !proved[*t] && agreement.impossible.binary_search(t).is_err()).collect();
+        let right = proved.len() - agreement.impossible.len() - open.len();
+        return vec![Claim::labels("f64", data, right, &open, proof.smallest_ratio())];
+    }
+    vec![Claim::outputs("real", proof.real_error), Claim::outputs("f64", proof.float_error)]
 }
 
 /// Plateaus with rational weights: evaluated by [`crate::model::exact`], outputs are equal to the labels.
-pub fn memorize_exactly(
-    data: &Dataset,
-    options: &VectorOptions,
-    on_progress: &dyn Fn(usize, f64),
-) -> Result<ExactMemo> {
-    let Prepared { labels, outputs, vectors, map } = prepare(data, options, true, on_progress)?;
-    let view = View::new(data, &vectors, options.mask);
-    let agreement = view.contexts.agree(&labels);
+pub(super) fn memorize_exactly(data: &Dataset, memorizer: &Memorizer) -> Result<Compiled> {
+    let Prepared { labels, outputs, vectors, map } = prepare(data, memorizer, true)?;
+    let agreement = View::new(data, &vectors, memorizer.mask).contexts.agree(&labels);
     let points = outputs.points(vectors.d());
     let block = exact_plateau(&map.labeled(&agreement, &points));
-    let attention = Some(map_attention(&map.attention(options.mask), |&x| rational(x)));
+    let attention = Some(map_attention(&map.attention(memorizer.mask), |&x| rational(x)));
     let layers = vec![Layer { attention, feed_forward: Some(block) }];
     let head = outputs.head(&points).map(|head| map_head(&head, |&x| rational(x)));
-    let model = assemble(data, &vectors, layers, head, source(data, options, "plateau"));
-    Ok(ExactMemo { model, agreement, distinct: view.contexts.count, gap: map.gap })
+    let certified = CertifiedData::new(data, agreement.impossible.len());
+    let model = assemble(data, &vectors, layers, head, memorizer.source(certified.hash(), Method::Plateau));
+    compiled_exactly(data, certified, model, agreement, map.gap, (Method::Plateau, Details::Exact))
+}
+
+/// A model with rational weights, and what exact arithmetic says of it.
+pub(super) fn compiled_exactly(
+    data: &Dataset,
+    certified: CertifiedData,
+    model: Model<RBig>,
+    agreement: Agreement,
+    gap: f64,
+    (method, details): (Method, Details),
+) -> Result<Compiled> {
+    let proved = exactly_right(data, &model, &agreement)?;
+    let right = proved.iter().filter(|&&proved| proved).count();
+    let claim = match data.labels {
+        Labels::Classes { .. } => Claim::labels("real", data, right, &[], 1.0),
+        _ => Claim::outputs("real", 0.0),
+    };
+    Ok(Compiled {
+        method,
+        model: model.into(),
+        claims: vec![claim],
+        data: certified,
+        proved,
+        right,
+        gap,
+        context_ids: agreement.label.len(),
+        impossible: agreement.impossible,
+        details,
+    })
+}
+
+/// The possible tokens whose label comes out exactly.
+fn exactly_right(data: &Dataset, model: &Model<RBig>, agreement: &Agreement) -> Result<Vec<bool>> {
+    let mut right: Vec<bool> = match &data.labels {
+        Labels::Classes { label_ids: ids, .. } => {
+            exact::labels(model, data)?.iter().zip(ids).map(|(found, label)| found == label).collect()
+        }
+        Labels::Vectors { d, data: wanted } => {
+            let equal = |(found, wanted): (&Vec<RBig>, &[f64])| {
+                found.iter().zip(wanted).all(|(found, &wanted)| *found == rational(wanted))
+            };
+            exact::outputs(model, data)?.iter().zip(wanted.chunks_exact(*d)).map(equal).collect()
+        }
+        Labels::None => Vec::new(),
+    };
+    agreement.impossible.iter().for_each(|&t| right[t] = false);
+    Ok(right)
 }
 
 /// What every method starts from.
@@ -208,39 +187,23 @@ pub(super) struct Prepared<'a> {
 }
 
 /// Tokens, and the contextual map that tells contexts with different labels apart, or, unless `by_label`, all contexts.
-pub(super) fn prepare<'a>(
-    data: &'a Dataset,
-    options: &VectorOptions,
-    by_label: bool,
-    on_progress: &dyn Fn(usize, f64),
-) -> Result<Prepared<'a>> {
+pub(super) fn prepare<'a>(data: &'a Dataset, memorizer: &Memorizer, by_label: bool) -> Result<Prepared<'a>> {
     let (labels, outputs) = labels_and_outputs(data)?;
     let attempt = |positions: &Positions| -> Result<(TokenVectors, Map)> {
-        let vectors = TokenVectors::new(data, &options.embedding, positions, 0, options.seed)?;
-        let view = View::new(data, &vectors, options.mask);
+        let vectors = TokenVectors::new(data, &memorizer.embedding, positions, 0, memorizer.seed)?;
+        let view = View::new(data, &vectors, memorizer.mask);
         let class =
             if by_label { view.contexts.agree(&labels).label } else { (0..view.contexts.count as u32).collect() };
-        let map = find_map(data, &view, &class, options.seed, options.candidates, on_progress)?;
+        let map = find_map(data, &view, &class, memorizer)?;
         Ok((vectors, map))
     };
-    let positions = needed(data, &labels, options);
+    let positions = memorizer.positions_for(data, &labels);
     let (vectors, map) = match attempt(&positions) {
         // Ids that coincide without positions: a zero vector sees the mean of its sequence only, for example.
-        Err(_) if options.positions == Positions::Auto && positions == Positions::None => attempt(&Positions::Auto)?,
+        Err(_) if memorizer.positions == Positions::Auto && positions == Positions::None => attempt(&Positions::Auto)?,
         result => result?,
     };
     Ok(Prepared { labels, outputs, vectors, map })
-}
-
-/// Positions are used by default where contexts contradict each other without them.
-fn needed(data: &Dataset, labels: &[u32], options: &VectorOptions) -> Positions {
-    if options.positions != Positions::Auto {
-        return options.positions.clone();
-    }
-    let ids = data.token_ids();
-    let conflicts =
-        |positions| Contexts::new(&ids, &data.offsets, options.mask, positions).agree(labels).impossible.len();
-    if conflicts(false) > conflicts(true) { Positions::Auto } else { Positions::None }
 }
 
 /// Tokens, layers and head as one model, over the floats or the rationals.
@@ -248,8 +211,8 @@ pub(super) fn assemble<T: From64>(
     data: &Dataset,
     vectors: &TokenVectors,
     layers: Vec<Layer<T>>,
-    head: Option<Head<T>>,
-    source: serde_json::Value,
+    head: Option<LabelHead<T>>,
+    source: Source,
 ) -> Model<T> {
     let lift = |m: &Matrix<f64>| m.map(|&x| T::from_f64(x));
     let words = match &data.tokens {
@@ -278,16 +241,4 @@ impl From64 for RBig {
     fn from_f64(x: f64) -> Self {
         rational(x)
     }
-}
-
-/// How a model was made.
-pub(super) fn source(data: &Dataset, options: &VectorOptions, method: &str) -> serde_json::Value {
-    json!({
-        "command": "memorize",
-        "method": method,
-        "version": env!("CARGO_PKG_VERSION"),
-        "seed": options.seed,
-        "candidates": options.candidates.max(1),
-        "data": data.hash(),
-    })
 }

@@ -3,8 +3,8 @@
 
 use crate::arithmetic::matrix::Matrix;
 use crate::data::{Dataset, Labels, Tokens};
-use crate::error::{Error, Place, Result};
-use crate::model::Head;
+use crate::error::{Error, Location, Result};
+use crate::model::LabelHead;
 
 /// What the labels of a dataset are as outputs.
 pub(in crate::memorize) enum Outputs<'a> {
@@ -18,13 +18,13 @@ pub(in crate::memorize) enum Outputs<'a> {
 pub(in crate::memorize) fn labels_and_outputs(data: &Dataset) -> Result<(Vec<u32>, Outputs<'_>)> {
     match &data.labels {
         Labels::None => {
-            Err(Error::data(Place::file(&data.name), "it has no labels", "memorizing needs a label for every token"))
+            Err(Error::data(Location::file(&data.name), "it has no labels", "memorizing needs a label for every token"))
         }
-        Labels::Classes { ids, names } => Ok((ids.clone(), Outputs::Classes(names.names()))),
+        Labels::Classes { label_ids, names } => Ok((label_ids.clone(), Outputs::Classes(names.names()))),
         Labels::Vectors { d, data: vectors } => {
             if let Tokens::Words { .. } = data.tokens {
                 let help = "give classes as labels, or vectors as tokens";
-                return Err(Error::request("words with vectors as labels", help));
+                return Err(Error::mismatch("words with vectors as labels", help));
             }
             let (ids, first) = crate::data::context::distinct_rows(*d, vectors);
             let rows = first.iter().flat_map(|&t| &vectors[t * d..(t + 1) * d]).copied().collect();
@@ -52,9 +52,9 @@ impl Outputs<'_> {
     }
 
     /// The head that finds the nearest point: `c . y - |c|^2 / 2` is largest for the nearest c.
-    pub fn head(&self, points: &Matrix<f64>) -> Option<Head<f64>> {
+    pub fn head(&self, points: &Matrix<f64>) -> Option<LabelHead<f64>> {
         let Self::Classes(names) = self else { return None };
         let bias = points.iter_rows().map(|c| -c.iter().map(|x| x * x).sum::<f64>() / 2.0).collect();
-        Some(Head { labels: names.to_vec(), weight: points.clone(), bias })
+        Some(LabelHead { labels: names.to_vec(), weight: points.clone(), bias })
     }
 }

@@ -36,7 +36,7 @@ pub struct Labeled<'a> {
 }
 
 /// A change of the output along a coordinate between two places, from the output of one label to that of another.
-struct Ramp {
+struct LabelRamp {
     coordinate: usize,
     /// +1 if its hinges are active to the right of it, -1 to the left.
     side: f64,
@@ -49,7 +49,7 @@ struct Ramp {
 struct RampPlan {
     /// The label where all hinges are silent.
     base: u32,
-    ramps: Vec<Ramp>,
+    ramps: Vec<LabelRamp>,
     /// Runs of equal labels along the coordinate.
     runs: usize,
     /// A power of two beyond all coordinates.
@@ -116,13 +116,13 @@ impl RampPlan {
 }
 
 /// The ramp between two neighbors.
-fn ramp(coordinate: usize, side: f64, left: f64, right: f64, labels: (u32, u32)) -> Ramp {
+fn ramp(coordinate: usize, side: f64, left: f64, right: f64, labels: (u32, u32)) -> LabelRamp {
     let free = FREE * (right - left);
-    Ramp { coordinate, side, from: left + free, to: right - free, labels }
+    LabelRamp { coordinate, side, from: left + free, to: right - free, labels }
 }
 
 /// The labels with which the steep ramps are gone, and the bumps that make up for the difference.
-fn relabel(ids: &Labeled, lines: &[IdLine]) -> (Vec<u32>, Vec<Ramp>) {
+fn relabel(ids: &Labeled, lines: &[IdLine]) -> (Vec<u32>, Vec<LabelRamp>) {
     let line = &lines[ids.coordinate];
     let h = |id: usize, k: usize| ids.rows.row(id)[k];
     let tight = TIGHT * line.spread / line.order.len() as f64;
@@ -177,7 +177,7 @@ impl IdLine {
     }
 }
 
-impl Ramp {
+impl LabelRamp {
     /// Two hinges with opposite bends.
     fn hinges(&self, points: &Matrix<f64>) -> [Hinge; 2] {
         let &Self { coordinate, side, from, to, .. } = self;

@@ -12,16 +12,16 @@ use super::hinges::{Output, Readout, ball};
 use super::map::first_tokens;
 use crate::arithmetic::float_model::{DOUBLE, Up};
 use crate::arithmetic::matrix::Matrix;
+use crate::arithmetic::softmax_error::Softmax;
 use crate::arithmetic::{Ball, Interval, Magnitude, Number};
 use crate::context_map::View;
 use crate::error::Result;
-use crate::memorize::context_id::Softmax;
-use crate::model::Head;
+use crate::model::LabelHead;
 use crate::model::exact::map_attention;
 use crate::paper::attention::Attention;
 
 /// What is to be proved.
-pub(super) struct Claim<'a> {
+pub(super) struct OutputProver<'a> {
     pub view: &'a View<'a>,
     pub attention: &'a Attention<f64>,
     pub readout: &'a Readout,
@@ -30,14 +30,14 @@ pub(super) struct Claim<'a> {
     /// The output of each label.
     pub points: &'a Matrix<f64>,
     /// What decodes outputs, where labels are classes; else the nearest point does.
-    pub head: Option<&'a Head<f64>>,
+    pub head: Option<&'a LabelHead<f64>>,
     /// Whether ids are wanted to more than double precision.
     pub exact_ids: bool,
 }
 
 /// What was proved.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Proof {
+pub struct OutputProof {
     /// `|F(X) - Y|` in real arithmetic is at most this, for every possible token and coordinate.
     pub real_error: f64,
     /// The same in double precision, sums in any order.
@@ -47,7 +47,7 @@ pub struct Proof {
     pub ratio: Vec<f64>,
 }
 
-impl Proof {
+impl OutputProof {
     /// Whether the label of a context is proved in double precision.
     pub fn certain(&self, context: u32) -> bool {
         self.ratio[context as usize] > 1.0
@@ -59,9 +59,9 @@ impl Proof {
     }
 }
 
-impl Claim<'_> {
+impl OutputProver<'_> {
     /// Proves what can be proved.
-    pub fn prove(&self) -> Result<Proof> {
+    pub fn prove(&self) -> Result<OutputProof> {
         let first = first_tokens(self.view);
         let mut inputs = if self.exact_ids {
             self.enclose::<Ball>(&first, Clone::clone)?
@@ -85,7 +85,7 @@ impl Claim<'_> {
         };
         let errors: Vec<Up> = (0..first.len()).map(error).collect();
         let decoder = Decoder::new(self.points, self.head);
-        Ok(Proof {
+        Ok(OutputProof {
             real_error,
             float_error: errors.iter().copied().fold(Up::ZERO, Up::max).get(),
             ratio: errors.iter().map(|&error| decoder.ratio(error)).collect(),
@@ -110,7 +110,7 @@ impl Claim<'_> {
             let z = Matrix {
                 rows: range.len(),
                 cols: view.vectors.d(),
-                data: range.clone().flat_map(|t| self.token::<N>(view.ids[t], t - range.start)).collect(),
+                data: range.clone().flat_map(|t| self.token::<N>(view.token_ids[t], t - range.start)).collect(),
             };
             let out = attention.apply(&z)?;
             Ok(wanted.iter().map(|&i| (i, out.row(tokens[i] - range.start).iter().map(&ball).collect())).collect())
@@ -141,7 +141,7 @@ impl Claim<'_> {
         // The sum of a token and its place is rounded once, here as in the program.
         let rounded = Up::new(1.0 + f64::EPSILON);
         let size = |w: &[f64], t: usize| {
-            let x = view.vectors.vector(view.ids[t], t - start);
+            let x = view.vectors.vector(view.token_ids[t], t - start);
             w.iter().zip(x).map(|(&w, x)| Up::size(w) * Up::size(x)).sum::<Up>() * rounded
         };
         // The largest sum of absolute values of a projection's terms bounds both the projection and its error.
@@ -181,7 +181,7 @@ struct Decoder {
 }
 
 impl Decoder {
-    fn new(points: &Matrix<f64>, head: Option<&Head<f64>>) -> Self {
+    fn new(points: &Matrix<f64>, head: Option<&LabelHead<f64>>) -> Self {
         let d = points.cols;
         let epsilon = crate::data::separation::separation(d, &points.data).epsilon;
         let apart = epsilon * DOUBLE.gamma(d + 8).from_one();

@@ -10,7 +10,7 @@ use super::{HardmaxLayer, line, pair, printed_pair, witness};
 use crate::arithmetic::matrix::Matrix;
 use crate::error::Result;
 use crate::model::exact::rational;
-use crate::paper::attention::{Attention, Head, Kind, Mask};
+use crate::paper::attention::{Attention, AttentionHead, AttentionKind, Mask};
 
 /// What was seen on random layers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
@@ -85,18 +85,18 @@ pub fn draw(seed: u64, number: u64) -> (Attention<RBig>, Vec<RBig>) {
     }
     let head = |_| {
         let mut normal = |rows, cols| Matrix::from_fn(rows, cols, |_, _| rational(StandardNormal.sample(rng)));
-        let mut head = Head { w_q: normal(s, d), w_k: normal(s, d), w_v: normal(s, d), w_o: normal(d, s) };
+        let mut head = AttentionHead { w_q: normal(s, d), w_k: normal(s, d), w_v: normal(s, d), w_o: normal(d, s) };
         if rng.random_range(0..3) == 0 {
             head.w_q = orthogonal(&head, &v);
         }
         head
     };
     let heads = (0..heads).map(head).collect();
-    (Attention { kind: Kind::Hardmax, mask: Mask::None, heads }, v)
+    (Attention { kind: AttentionKind::Hardmax, mask: Mask::None, heads }, v)
 }
 
 /// `(k . k) W_Q - k k^T W_Q` for `k = W_K v`: in the place of W_Q, it makes `(W_K v) . (W_Q v) = 0`, exactly.
-fn orthogonal(head: &Head<RBig>, v: &[RBig]) -> Matrix<RBig> {
+fn orthogonal(head: &AttentionHead<RBig>, v: &[RBig]) -> Matrix<RBig> {
     let dot = |x: &[RBig], y: &[RBig]| x.iter().zip(y).fold(RBig::ZERO, |sum, (x, y)| sum + x * y);
     let k: Vec<RBig> = head.w_k.iter_rows().map(|row| dot(row, v)).collect();
     let square = dot(&k, &k);

@@ -14,7 +14,7 @@ use crate::arithmetic::matrix::Matrix;
 use crate::arithmetic::{Ball, Number as _};
 use crate::error::{Error, Result};
 use crate::model::exact::ball;
-use crate::paper::attention::{Attention, Head, Kind, Mask};
+use crate::paper::attention::{Attention, AttentionHead, AttentionKind, Mask};
 
 pub use draws::{Tally, draw, draws};
 
@@ -61,7 +61,7 @@ pub struct HardmaxLayer {
 impl HardmaxLayer {
     /// The layer with these weights, read as hardmax whatever their kind.
     pub fn new(attention: &Attention<RBig>) -> Self {
-        let head = |h: &Head<RBig>| [&h.w_q, &h.w_k, &h.w_v, &h.w_o].map(Cleared::new);
+        let head = |h: &AttentionHead<RBig>| [&h.w_q, &h.w_k, &h.w_v, &h.w_o].map(Cleared::new);
         Self { mask: attention.mask, heads: attention.heads.iter().map(head).collect() }
     }
 
@@ -147,8 +147,13 @@ pub fn printed_pair(layer: &HardmaxLayer, v: &[RBig]) -> Result<Witness> {
 /// What tells the printed pair apart: a layer that adds the mean of all tokens (W_Q = 0, W_K = W_V = W_O = I).
 pub fn mean_pooling(d: usize) -> Attention<RBig> {
     let identity = Matrix::from_fn(d, d, |i, j| if i == j { RBig::ONE } else { RBig::ZERO });
-    let head = Head { w_q: identity.map(|_| RBig::ZERO), w_k: identity.clone(), w_v: identity.clone(), w_o: identity };
-    Attention { kind: Kind::Hardmax, mask: Mask::None, heads: vec![head] }
+    let head = AttentionHead {
+        w_q: identity.map(|_| RBig::ZERO),
+        w_k: identity.clone(),
+        w_v: identity.clone(),
+        w_o: identity,
+    };
+    Attention { kind: AttentionKind::Hardmax, mask: Mask::None, heads: vec![head] }
 }
 
 /// Softmax weights of rank 1 (20), and how far apart they put the last tokens of the two sequences.
@@ -173,7 +178,7 @@ pub fn softmax_gap(v: &[RBig], length: usize) -> Result<SoftmaxGap> {
     // negative, so that the small tokens count, which differ.
     let v1 = (-size(&coordinate).log2().floor()).exp2();
     if !v1.is_normal() || !v1.recip().is_normal() {
-        return Err(Error::request("the direction v is beyond the range of floats", "give one of moderate size"));
+        return Err(Error::undefined("the direction v is beyond the range of floats", "give one of moderate size"));
     }
     let v2 = v1 * -0.03125;
     let unit = |x: f64| (0..v.len()).map(|c| Ball::new(if c == coordinate { x } else { 0.0 }, PRECISION)).collect();
@@ -195,7 +200,7 @@ pub fn line(multiples: &[i64], v: &[RBig]) -> Matrix<RBig> {
 /// a causal mask, too.
 fn pair(length: usize) -> Result<[Vec<i64>; 2]> {
     if length < 4 {
-        return Err(Error::request(
+        return Err(Error::undefined(
             format!(
                 "Theorem 1 does not hold for {length} tokens: three heads (mean, largest, smallest) can tell all apart"
             ),
@@ -208,7 +213,7 @@ fn pair(length: usize) -> Result<[Vec<i64>; 2]> {
 
 fn check_direction(v: &[RBig]) -> Result<()> {
     if v.iter().all(RBig::is_zero) {
-        return Err(Error::request("the direction v is zero, so all tokens are the same", "give another one"));
+        return Err(Error::undefined("the direction v is zero, so all tokens are the same", "give another one"));
     }
     Ok(())
 }

@@ -62,10 +62,10 @@ impl Rows {
             Values::Integers(_) => panic!("tokens are no integers"),
             Values::Names(names) => {
                 let (ids, vocabulary) = numbered(names.iter().cloned());
-                Tokens::Words { ids, vocabulary }
+                Tokens::Words { word_ids: ids, vocabulary }
             }
         };
-        let classes = |(ids, names)| Labels::Classes { ids, names };
+        let classes = |(ids, names)| Labels::Classes { label_ids: ids, names };
         let labels = match &self.labels {
             None => Labels::None,
             Some(Values::Names(names)) => classes(numbered(names.iter().cloned())),
@@ -154,16 +154,16 @@ pub fn check(data: &Dataset) {
         assert!(d > 0 && data.len() == d * tokens && data.iter().all(|x| x.is_finite()));
     };
     match &data.tokens {
-        Tokens::Words { ids, vocabulary } => numbered(ids, vocabulary),
+        Tokens::Words { word_ids, vocabulary } => numbered(word_ids, vocabulary),
         Tokens::Vectors { d, data } => finite(*d, data),
     }
     match &data.labels {
         Labels::None => {}
-        Labels::Classes { ids, names } => numbered(ids, names),
+        Labels::Classes { label_ids, names } => numbered(label_ids, names),
         Labels::Vectors { d, data } => finite(*d, data),
     }
     assert!(data.lines.is_empty() || data.lines.len() == tokens);
-    assert_eq!(data.place(tokens - 1).sequence, Some(data.sequences()));
+    assert_eq!(data.location(tokens - 1).sequence, Some(data.sequences()));
 }
 
 fn offsets() -> impl Strategy<Value = Vec<usize>> {

@@ -3,17 +3,16 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use monolayer::Dataset;
 use monolayer::data::embedding::Embedding;
 use monolayer::data::positions::Positions;
-use monolayer::memorize::{Memorizer, Precision};
 use monolayer::paper::attention::Mask;
+use monolayer::{Dataset, Memorizer, Method, Precision};
 use rand::RngExt as _;
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
 
 /// Writes dataset number `number` and its codes into a directory, and says how to compile it.
-pub fn draw(number: u64, dir: &Path) -> (Dataset, Memorizer) {
+pub fn draw(number: u64, dir: &Path) -> (Dataset, Memorizer<'static>) {
     let mut rng = ChaCha8Rng::seed_from_u64(number);
     let (words, longest) = (rng.random_range(2..7_usize), rng.random_range(1..8_usize));
     let data = dir.join("data.jsonl");
@@ -34,17 +33,20 @@ pub fn draw(number: u64, dir: &Path) -> (Dataset, Memorizer) {
         1 => Positions::None,
         _ => Positions::File(file("places.txt", &places, &mut rng)),
     };
-    let memorizer = Memorizer {
-        embedding,
-        positions,
-        mask: if rng.random_range(0..4) == 0 { Mask::Causal } else { Mask::None },
-        free: rng.random_range(0..4) == 0,
-        unknown: rng.random_range(0..4) == 0,
-        precision: [Precision::Auto, Precision::Auto, Precision::F32, Precision::F64][rng.random_range(0..4)],
-        seed: number,
-        candidates: 32,
-    };
-    (Dataset::open(&data.display().to_string()).expect("what was written"), memorizer)
+    let mask = if rng.random_range(0..4) == 0 { Mask::Causal } else { Mask::None };
+    let (free, unknown) = (rng.random_range(0..4) == 0, rng.random_range(0..4) == 0);
+    let precision = [Precision::Auto, Precision::Auto, Precision::F32, Precision::F64][rng.random_range(0..4)];
+    let memorizer = Memorizer::new()
+        .method(Method::Gated)
+        .embedding(embedding)
+        .positions(positions)
+        .mask(mask)
+        .free(free)
+        .unknown(unknown)
+        .precision(precision)
+        .seed(number)
+        .candidates(32);
+    (Dataset::open(&data).expect("what was written"), memorizer)
 }
 
 /// Sequences with labels that depend on the word, on its place, on what else is there, or on chance.

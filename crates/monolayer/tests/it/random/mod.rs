@@ -3,7 +3,7 @@
 pub mod mixed_codes;
 
 use monolayer::arithmetic::matrix::Matrix;
-use monolayer::paper::attention::{Attention, Head, Kind, Mask};
+use monolayer::paper::attention::{Attention, AttentionHead, AttentionKind, Mask};
 use monolayer::paper::feed_forward::FeedForward;
 use monolayer::paper::transformer::{Layer, Transformer};
 use proptest::prelude::*;
@@ -25,12 +25,12 @@ pub struct Case {
 /// One layer: its attention and its number of hidden units.
 #[derive(Debug, Clone)]
 pub struct Shape {
-    pub attention: Option<(Kind, Mask, usize, usize)>,
+    pub attention: Option<(AttentionKind, Mask, usize, usize)>,
     pub hidden: usize,
 }
 
 fn shape() -> impl Strategy<Value = Shape> {
-    let kind = prop_oneof![3 => Just(Kind::Softmax), 1 => Just(Kind::Hardmax)];
+    let kind = prop_oneof![3 => Just(AttentionKind::Softmax), 1 => Just(AttentionKind::Hardmax)];
     let mask = prop_oneof![Just(Mask::None), Just(Mask::Causal)];
     let attention = (kind, mask, 1..=4_usize, 1..=8_usize);
     prop_oneof![
@@ -70,10 +70,10 @@ pub fn feed_forward(rng: &mut ChaCha8Rng, q: usize, d: usize) -> FeedForward<f64
 
 pub fn attention(
     rng: &mut ChaCha8Rng,
-    (kind, mask, heads, size): (Kind, Mask, usize, usize),
+    (kind, mask, heads, size): (AttentionKind, Mask, usize, usize),
     d: usize,
 ) -> Attention<f64> {
-    let head = |rng: &mut ChaCha8Rng| Head {
+    let head = |rng: &mut ChaCha8Rng| AttentionHead {
         w_q: matrix(rng, size, d),
         w_k: matrix(rng, size, d),
         w_v: matrix(rng, size, d),
@@ -112,7 +112,7 @@ pub fn map<T: Clone, U: Clone>(transformer: &Transformer<T>, change: impl Fn(&T)
         w2: f.w2.map(&change),
         b2: list(&f.b2),
     };
-    let head = |h: &Head<T>| Head {
+    let head = |h: &AttentionHead<T>| AttentionHead {
         w_q: h.w_q.map(&change),
         w_k: h.w_k.map(&change),
         w_v: h.w_v.map(&change),

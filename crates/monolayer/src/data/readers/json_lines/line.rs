@@ -17,7 +17,7 @@ pub(super) struct Fields {
 
 /// Adds the tokens and labels of a line to those of the lines before.
 pub(super) fn parse(text: &str, tokens: &mut Values, labels: &mut Values) -> Result<Fields, Fault> {
-    let mut row = Row { tokens, labels, watch: Watch::default() };
+    let mut row = LineReader { tokens, labels, watch: Watch::default() };
     let mut json = serde_json::Deserializer::from_str(text);
     let fields = json.deserialize_map(&mut row).and_then(|fields| json.end().map(|()| fields));
     fields.map_err(|error| row.watch.explain(&error, text))
@@ -56,13 +56,13 @@ impl Watch {
 }
 
 /// A line being read.
-struct Row<'a> {
+struct LineReader<'a> {
     tokens: &'a mut Values,
     labels: &'a mut Values,
     watch: Watch,
 }
 
-impl<'de> Visitor<'de> for &mut Row<'_> {
+impl<'de> Visitor<'de> for &mut LineReader<'_> {
     type Value = Fields;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -112,7 +112,7 @@ impl<'de> Visitor<'de> for List<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
         for token in 1.. {
             self.watch.token = Some(token);
-            let item = Item { values: self.values, labels: self.labels, watch: self.watch };
+            let item = EntryReader { values: self.values, labels: self.labels, watch: self.watch };
             if list.next_element_seed(item)?.is_none() {
                 break;
             }
@@ -123,13 +123,13 @@ impl<'de> Visitor<'de> for List<'_> {
 }
 
 /// One token or label.
-struct Item<'a> {
+struct EntryReader<'a> {
     values: &'a mut Values,
     labels: bool,
     watch: &'a mut Watch,
 }
 
-impl<'de> DeserializeSeed<'de> for Item<'_> {
+impl<'de> DeserializeSeed<'de> for EntryReader<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -137,7 +137,7 @@ impl<'de> DeserializeSeed<'de> for Item<'_> {
     }
 }
 
-impl Item<'_> {
+impl EntryReader<'_> {
     fn integer<E: serde::de::Error>(self, text: &str) -> Result<(), E> {
         self.values.push_name(text, true).map_err(|fault| self.watch.refuse(fault))
     }
@@ -152,7 +152,7 @@ impl Item<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Item<'_> {
+impl<'de> Visitor<'de> for EntryReader<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -10,7 +10,7 @@ use std::io::Read;
 use self::line::Fields;
 use super::lines::Lines;
 use super::{Dataset, Labels, Names, Tokens, Vocabulary, Written};
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Location, Result};
 
 const SHAPE: &str = r#"write one object per line, like {"tokens": ["a", "b"], "labels": ["X", "Y"]}"#;
 
@@ -23,14 +23,14 @@ pub(super) fn read(name: &str, reader: impl Read) -> Result<Dataset> {
             continue;
         }
         rows.add(number, line).map_err(|fault| {
-            let place = Place {
+            let location = Location {
                 file: name.to_owned(),
                 line: Some(number as usize),
                 column: fault.column,
                 sequence: Some(rows.offsets.len()),
                 token: fault.token,
             };
-            Error::data(place, fault.what, fault.help)
+            Error::data(location, fault.what, fault.help)
         })?;
     }
     rows.finish(name)
@@ -98,7 +98,7 @@ impl Rows {
             return Err(Fault::new(what, "give labels on every line or on none"));
         }
         match (&self.tokens.kind, &self.labels.kind) {
-            (Kind::Vectors { d, .. }, Kind::Vectors { d: outputs, .. }) if d != outputs => {
+            (EntryKind::Vectors { d, .. }, EntryKind::Vectors { d: outputs, .. }) if d != outputs => {
                 let what = format!("labels of dimension {outputs} for tokens of dimension {d}");
                 let help = "outputs have the dimension of the tokens; classes are strings or integers";
                 Err(Fault { token: Some(1), ..Fault::new(what, help) })
@@ -110,16 +110,16 @@ impl Rows {
     fn finish(self, name: &str) -> Result<Dataset> {
         let written = Written { tokens: self.tokens.kind.written(), labels: self.labels.kind.written() };
         let tokens = match self.tokens.kind {
-            Kind::Unknown => {
-                return Err(Error::data(Place::file(name), "an empty file: it has no sequences", SHAPE));
+            EntryKind::Unknown => {
+                return Err(Error::data(Location::file(name), "an empty file: it has no sequences", SHAPE));
             }
-            Kind::Names { ids, names, .. } => Tokens::Words { ids, vocabulary: names },
-            Kind::Vectors { d, data } => Tokens::Vectors { d, data },
+            EntryKind::Names { ids, names, .. } => Tokens::Words { word_ids: ids, vocabulary: names },
+            EntryKind::Vectors { d, data } => Tokens::Vectors { d, data },
         };
         let labels = match self.labels.kind {
-            Kind::Unknown => Labels::None,
-            Kind::Names { ids, names, .. } => Labels::Classes { ids, names },
-            Kind::Vectors { d, data } => Labels::Vectors { d, data },
+            EntryKind::Unknown => Labels::None,
+            EntryKind::Names { ids, names, .. } => Labels::Classes { label_ids: ids, names },
+            EntryKind::Vectors { d, data } => Labels::Vectors { d, data },
         };
         let (name, offsets, lines) = (name.to_owned(), self.offsets, self.lines);
         Ok(Dataset { name, tokens, labels, offsets, lines, warnings: Vec::new(), written })
@@ -130,12 +130,12 @@ impl Rows {
 #[derive(Default)]
 struct Values {
     count: usize,
-    kind: Kind,
+    kind: EntryKind,
 }
 
 /// Their kind, which the first of them decides.
 #[derive(Default)]
-enum Kind {
+enum EntryKind {
     #[default]
     Unknown,
     Names {
@@ -149,7 +149,7 @@ enum Kind {
     },
 }
 
-impl Kind {
+impl EntryKind {
     fn name(&self) -> &'static str {
         match self {
             Self::Unknown => "nothing",
@@ -164,20 +164,20 @@ impl Kind {
     }
 }
 
-fn mixed(new: &Kind, first: &Kind) -> Fault {
+fn mixed(new: &EntryKind, first: &EntryKind) -> Fault {
     let what = format!("{} where the first of the file is {}", new.name(), first.name());
     Fault::new(what, "use one kind of token, and one kind of label, in the whole file")
 }
 
 impl Values {
     fn push_name(&mut self, name: &str, integer: bool) -> std::result::Result<(), Fault> {
-        let new = Kind::Names { integers: integer, ids: Vec::new(), names: Vocabulary::default() };
-        if let Kind::Unknown = self.kind {
+        let new = EntryKind::Names { integers: integer, ids: Vec::new(), names: Vocabulary::default() };
+        if let EntryKind::Unknown = self.kind {
             self.kind = new;
         } else if self.kind.name() != new.name() {
             return Err(mixed(&new, &self.kind));
         }
-        if let Kind::Names { ids, names, .. } = &mut self.kind {
+        if let EntryKind::Names { ids, names, .. } = &mut self.kind {
             ids.push(names.add(name));
         }
         self.count += 1;
@@ -186,18 +186,18 @@ impl Values {
 
     /// Where the entries of a new vector go.
     fn vector(&mut self) -> std::result::Result<&mut Vec<f64>, Fault> {
-        if let Kind::Unknown = self.kind {
-            self.kind = Kind::Vectors { d: 0, data: Vec::new() };
+        if let EntryKind::Unknown = self.kind {
+            self.kind = EntryKind::Vectors { d: 0, data: Vec::new() };
         }
         match &mut self.kind {
-            Kind::Vectors { data, .. } => Ok(data),
-            first => Err(mixed(&Kind::Vectors { d: 0, data: Vec::new() }, first)),
+            EntryKind::Vectors { data, .. } => Ok(data),
+            first => Err(mixed(&EntryKind::Vectors { d: 0, data: Vec::new() }, first)),
         }
     }
 
     /// Ends a vector whose entries were pushed.
     fn end_vector(&mut self, length: usize) -> std::result::Result<(), Fault> {
-        let Kind::Vectors { d, .. } = &mut self.kind else { unreachable!("`vector` made it so") };
+        let EntryKind::Vectors { d, .. } = &mut self.kind else { unreachable!("`vector` made it so") };
         if length == 0 {
             return Err(Fault::new("a vector without entries", "give every vector at least one number"));
         }

@@ -16,7 +16,7 @@ fn words_with_classes() {
     assert_eq!(words(&data), [vec!["a", "b c"], vec!["é"]]);
     assert_eq!(labels(&data), ["X", "Y", "Y"]);
     assert_eq!(data.lines, [1, 1, 4]);
-    assert_eq!(data.place(2).to_string(), "f:4 (sequence 2, token 1)");
+    assert_eq!(data.location(2).to_string(), "f:4 (sequence 2, token 1)");
 }
 
 #[test]

@@ -1,0 +1,9 @@
+//! The example program runs, and what it asserts holds.
+
+#[path = "../../examples/verify.rs"]
+mod verify;
+
+#[test]
+fn verifying_runs() {
+    verify::main().unwrap();
+}

@@ -1,0 +1,182 @@
+//! What comes of memorizing, whatever the method: a model, what is claimed of it, and its directory.
+
+use std::path::Path;
+
+use super::deep::Packing;
+use super::paper::PaperProof;
+use super::settings::Method;
+use super::vectors::proof::OutputProof;
+use crate::error::Result;
+use crate::model::certificate::{self, CertifiedData, Claim};
+use crate::model::{AnyModel, Source};
+
+/// A compiled model and what is known of it.
+///
+/// ```
+/// use monolayer::{AnyModel, Dataset, Memorizer};
+///
+/// let data = Dataset::open("task:sort:alphabet=2,length=3")?;
+/// let compiled = Memorizer::new().compile(&data)?;
+/// assert_eq!(compiled.certified(), data.tokens());
+/// let dir = tempfile::tempdir().unwrap();
+/// compiled.save(dir.path().join("model"))?;
+/// assert_eq!(&AnyModel::open(dir.path().join("model"))?, compiled.model());
+/// # Ok::<(), monolayer::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Compiled {
+    pub(super) method: Method,
+    pub(super) model: AnyModel,
+    pub(super) claims: Vec<Claim>,
+    pub(super) data: CertifiedData,
+    pub(super) impossible: Vec<usize>,
+    pub(super) proved: Vec<bool>,
+    pub(super) right: usize,
+    pub(super) gap: f64,
+    pub(super) context_ids: usize,
+    pub(super) details: Details,
+}
+
+/// What is known of a model beyond that, by method.
+#[derive(Debug, Clone)]
+pub enum Details {
+    /// Of gated units.
+    Gated(GatedDetails),
+    /// Of plateaus or a curve in floats.
+    Hinges(HingeDetails),
+    /// Of plateaus with rational weights: nothing more.
+    Exact,
+    /// Of many thin layers.
+    Deep(DeepDetails),
+    /// Of the constants of the paper's proof.
+    Paper(PaperProof),
+}
+
+/// What is known of gated units.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GatedDetails {
+    /// How many hidden units give words their label, give positions another, and tell contexts apart.
+    pub units: [usize; 3],
+    /// The smallest margin over its error bound, in the model's precision, and in double precision if that is another.
+    pub ratios: Vec<f64>,
+    /// Where double precision was chosen because more tokens are proved in it: how many are in single precision.
+    pub proved_in_single: Option<usize>,
+}
+
+/// What is known of hinges along one coordinate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HingeDetails {
+    /// The context id of each token: a coordinate of it after attention.
+    pub context_ids: Vec<f64>,
+    /// Runs of equal labels along the context ids.
+    pub runs: usize,
+    /// What was proved.
+    pub proof: OutputProof,
+}
+
+/// What is known of many thin layers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeepDetails {
+    /// How context ids are packed.
+    pub packing: Packing,
+    /// Numbers other than 0 in the feed-forward layers.
+    pub nonzero: usize,
+    /// The same for the smallest single hidden layer, a curve through all context ids: per id a hinge, and a bend of each
+    /// output, of which a class needs one and a vector d.
+    pub one_layer: usize,
+}
+
+impl Compiled {
+    /// How labels are read off the context ids.
+    pub fn method(&self) -> Method {
+        self.method
+    }
+
+    /// The model. That of [`Method::Paper`] has rational numbers, but its outputs are irrational: it can be looked at and
+    /// saved, not run.
+    pub fn model(&self) -> &AnyModel {
+        &self.model
+    }
+
+    /// What is claimed of it: its certificate.
+    pub fn claims(&self) -> &[Claim] {
+        &self.claims
+    }
+
+    /// How it was made.
+    pub fn source(&self) -> &Source {
+        self.model.source()
+    }
+
+    /// Tokens that contradict their context, in order: no weights get them right.
+    pub fn impossible(&self) -> &[usize] {
+        &self.impossible
+    }
+
+    /// Whether each token is proved right in the model's arithmetic: in floats, in any order of summation.
+    pub fn proved(&self) -> &[bool] {
+        &self.proved
+    }
+
+    /// How many tokens are.
+    pub fn certified(&self) -> usize {
+        self.proved.iter().filter(|&&proved| proved).count()
+    }
+
+    /// Whether every possible token is.
+    pub fn is_proved(&self) -> bool {
+        self.certified() + self.impossible.len() == self.proved.len()
+    }
+
+    /// Possible tokens that are not proved, in order.
+    pub fn unproved(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.proved.len()).filter(|&t| !self.proved[t] && self.impossible.binary_search(&t).is_err())
+    }
+
+    /// Tokens that come out right: proved so or, for gated units, computed so here, which says nothing of other orders of
+    /// summation.
+    pub fn right(&self) -> usize {
+        self.right
+    }
+
+    /// The smallest gap between context ids that must be told apart, over the standard deviation of all; infinite where
+    /// nothing must be. That of [`Method::Paper`] may be smaller than any float: see [`PaperProof::log2_gap`].
+    pub fn gap(&self) -> f64 {
+        self.gap
+    }
+
+    /// How many different contexts there are, each with its id.
+    pub fn context_ids(&self) -> usize {
+        self.context_ids
+    }
+
+    /// What else is known, by method.
+    pub fn details(&self) -> &Details {
+        &self.details
+    }
+
+    /// The hidden units of gated models by what they are for; none for other methods.
+    pub fn gated(&self) -> Option<&GatedDetails> {
+        if let Details::Gated(details) = &self.details { Some(details) } else { None }
+    }
+
+    /// What is known of hinges, for plateaus and curves in floats.
+    pub fn hinges(&self) -> Option<&HingeDetails> {
+        if let Details::Hinges(details) = &self.details { Some(details) } else { None }
+    }
+
+    /// What is known of many thin layers.
+    pub fn deep(&self) -> Option<&DeepDetails> {
+        if let Details::Deep(details) = &self.details { Some(details) } else { None }
+    }
+
+    /// What is known of the constants of the paper's proof.
+    pub fn paper(&self) -> Option<&PaperProof> {
+        if let Details::Paper(details) = &self.details { Some(details) } else { None }
+    }
+
+    /// Writes the model directory with its certificate, whole or not at all.
+    pub fn save(&self, dir: impl AsRef<Path>) -> Result<()> {
+        self.model.save_with(dir, |dir| certificate::write(dir, &self.data, &self.claims))
+    }
+}

@@ -1,0 +1,257 @@
+//! How a dataset is memorized: one set of defaults for all methods, and a builder.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::context_map::search;
+use crate::data::embedding::Embedding;
+use crate::data::positions::Positions;
+use crate::data::{Dataset, Labels, Tokens};
+use crate::error::{Error, Result};
+use crate::paper::attention::Mask;
+
+/// How labels are read off the context ids.
+///
+/// ```
+/// use monolayer::{Dataset, Memorizer, Method};
+///
+/// let data = Dataset::open("task:parity:alphabet=2,length=3")?;
+/// assert_eq!(Method::for_data(&data), Method::Gated);
+/// let compiled = Memorizer::new().method(Method::Plateau).compile(&data)?;
+/// assert!(compiled.is_proved());
+/// # Ok::<(), monolayer::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Method {
+    /// Hidden units that each fire for their own tokens only; for words with classes.
+    Gated,
+    /// A step along the context ids for each change of label; the skip connection is canceled.
+    Plateau,
+    /// A curve through all context ids, as in Corollary 1.
+    Interpolate,
+    /// Many thin layers that read the bits of packed numbers, in exact arithmetic (Remark 2).
+    Deep,
+    /// Corollary 1 with the constants of its proof, on toys, in big floats.
+    Paper,
+}
+
+impl Method {
+    /// All methods.
+    pub const ALL: [Self; 5] = [Self::Gated, Self::Plateau, Self::Interpolate, Self::Deep, Self::Paper];
+
+    /// The method for a dataset where none is asked for: gated units for words with classes, else plateaus.
+    pub fn for_data(data: &Dataset) -> Self {
+        match (&data.tokens, &data.labels) {
+            (Tokens::Words { .. }, Labels::Classes { .. }) => Self::Gated,
+            _ => Self::Plateau,
+        }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Gated => "gated",
+            Self::Plateau => "plateau",
+            Self::Interpolate => "interpolate",
+            Self::Deep => "deep",
+            Self::Paper => "paper",
+        }
+    }
+}
+
+impl FromStr for Method {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|method| method.name() == name).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            Error::setting(format!("{name:?} is not a method"), format!("the methods are {names}"))
+        })
+    }
+}
+
+/// The numbers of a model.
+///
+/// ```
+/// use monolayer::{AnyModel, Dataset, Memorizer, Method, Precision};
+///
+/// let data = Dataset::from_vectors(&[[[0.5], [2.0]]], &[[[1.0], [-1.0]]])?;
+/// let compiled = Memorizer::new().method(Method::Plateau).precision(Precision::Exact).compile(&data)?;
+/// assert!(matches!(compiled.model(), AnyModel::Exact(_)) && compiled.is_proved());
+/// # Ok::<(), monolayer::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Precision {
+    /// What suits the method: for gated units single precision where every possible token is proved in it, else double if
+    /// that proves more; double for plateaus and curves; exact for the others.
+    #[default]
+    Auto,
+    /// Single.
+    F32,
+    /// Double.
+    F64,
+    /// Rational numbers.
+    Exact,
+}
+
+/// How a dataset is memorized: Corollaries 1 and 2.
+///
+/// ```
+/// use monolayer::{Dataset, Memorizer};
+///
+/// let data = Dataset::from_sequences(&[["May", "sails"], ["in", "May"]], &[["PER", "O"], ["O", "DATE"]])?;
+/// let compiled = Memorizer::new().seed(7).compile(&data)?;
+/// assert!(compiled.is_proved());
+/// assert_eq!(compiled.model().right(&data)?, Some(4));
+/// # Ok::<(), monolayer::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Memorizer<'a> {
+    pub(super) method: Option<Method>,
+    pub(super) embedding: Embedding,
+    pub(super) free: bool,
+    pub(super) positions: Positions,
+    pub(super) mask: Mask,
+    pub(super) seed: u64,
+    pub(super) candidates: usize,
+    pub(super) precision: Precision,
+    pub(super) unknown: bool,
+    pub(super) max_bits: usize,
+    on_progress: Option<Arc<Listener<'a>>>,
+}
+
+type Listener<'a> = dyn Fn(usize, f64) + Send + Sync + 'a;
+
+impl Default for Memorizer<'_> {
+    fn default() -> Self {
+        Self {
+            method: None,
+            embedding: Embedding::Sign(64),
+            free: false,
+            positions: Positions::Auto,
+            mask: Mask::None,
+            seed: 0,
+            candidates: search::CANDIDATES,
+            precision: Precision::Auto,
+            unknown: false,
+            max_bits: 1 << 16,
+            on_progress: None,
+        }
+    }
+}
+
+impl<'a> Memorizer<'a> {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How labels are read off the context ids; by default what suits the data.
+    #[must_use]
+    pub fn method(self, method: Method) -> Self {
+        Self { method: Some(method), ..self }
+    }
+
+    /// Vectors for words, where tokens are words.
+    #[must_use]
+    pub fn embedding(self, embedding: Embedding) -> Self {
+        Self { embedding, ..self }
+    }
+
+    /// Whether the embedding may carry labels: it is then chosen by the compiler, not fixed in advance. For gated units.
+    #[must_use]
+    pub fn free(self, free: bool) -> Self {
+        Self { free, ..self }
+    }
+
+    /// Vectors for positions.
+    #[must_use]
+    pub fn positions(self, positions: Positions) -> Self {
+        Self { positions, ..self }
+    }
+
+    /// Which tokens a query sees.
+    #[must_use]
+    pub fn mask(self, mask: Mask) -> Self {
+        Self { mask, ..self }
+    }
+
+    /// The seed of codes and search: same seed, same model.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+
+    /// How many projections to try: more widen the smallest gap.
+    #[must_use]
+    pub fn candidates(self, candidates: usize) -> Self {
+        Self { candidates, ..self }
+    }
+
+    /// The numbers of the model.
+    #[must_use]
+    pub fn precision(self, precision: Precision) -> Self {
+        Self { precision, ..self }
+    }
+
+    /// Whether to add a row for unknown words, which get the commonest label. For gated units.
+    #[must_use]
+    pub fn unknown(self, unknown: bool) -> Self {
+        Self { unknown, ..self }
+    }
+
+    /// The most bits that the constants of the paper's proof may ask for.
+    #[must_use]
+    pub fn max_bits(self, max_bits: usize) -> Self {
+        Self { max_bits, ..self }
+    }
+
+    /// Hears, now and then, how many more projections were tried and the best gap so far, over the spread of the context ids.
+    #[must_use]
+    pub fn on_progress(self, on_progress: impl Fn(usize, f64) + Send + Sync + 'a) -> Self {
+        Self { on_progress: Some(Arc::new(on_progress)), ..self }
+    }
+
+    pub(super) fn report(&self, tried: usize, gap: f64) {
+        if let Some(on_progress) = &self.on_progress {
+            on_progress(tried, gap);
+        }
+    }
+
+    /// Refuses settings that mean nothing to a method.
+    pub(super) fn check(&self, method: Method) -> Result<()> {
+        if method != Method::Gated && (self.unknown || self.free || self.precision == Precision::F32) {
+            let name = method.name();
+            return Err(Error::mismatch(
+                format!("`unknown`, `embedding` free and `precision` f32 do not go with `method` {name}"),
+                "they are for `method` gated",
+            ));
+        }
+        if self.precision == Precision::Exact && matches!(method, Method::Gated | Method::Interpolate) {
+            let what = format!("`precision` exact does not go with `method` {}", method.name());
+            return Err(Error::mismatch(what, "it is for `method` plateau, deep or paper"));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Memorizer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memorizer")
+            .field("method", &self.method)
+            .field("embedding", &self.embedding)
+            .field("free", &self.free)
+            .field("positions", &self.positions)
+            .field("mask", &self.mask)
+            .field("seed", &self.seed)
+            .field("candidates", &self.candidates)
+            .field("precision", &self.precision)
+            .field("unknown", &self.unknown)
+            .field("max_bits", &self.max_bits)
+            .finish_non_exhaustive()
+    }
+}
