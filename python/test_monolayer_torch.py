@@ -144,6 +144,16 @@ class Grammar(TestCase):
                         monolayer_torch.load(folder / "models" / name)
         self.assertGreater(len(expected), 100)
 
+    def test_certificates_are_read_as_by_the_others(self):
+        folder = ROOT / "grammar"
+        for name, case in json.loads((folder / "expected.json").read_text(encoding="utf-8"))["certificates"].items():
+            with self.subTest(name, why=case["why"]):
+                path = folder / "certificates" / f"{name}.json"
+                if "torch" in case.get("readers", []):
+                    monolayer_torch.read_certificate(path)
+                else:
+                    self.assertRaises(ValueError, monolayer_torch.read_certificate, path)
+
 
 if __name__ == "__main__":
     sys.exit(unittest.main())

@@ -3,7 +3,7 @@
 import json
 import struct
 
-FILES, EXPECTED = {}, {"models": {}, "data": {}}
+FILES, EXPECTED = {}, {"models": {}, "data": {}, "certificates": {}}
 
 ALL = ["core", "library", "torch", "numpy"]
 CORE = ["core"]  # what no engine runs yet
@@ -152,6 +152,27 @@ def data(name, why, content, canonical=None, readers=None):
         expected["readers"] = readers or TEXT
         expected["canonical"] = canonical
     EXPECTED["data"][name] = expected
+
+
+# ---- a certificate -------------------------------------------------------------------------------------------------
+
+
+def claims(**changes):
+    """A certificate with a claim."""
+    base = {
+        "format": "monolayer-certificate/1",
+        "model": {"config": "0" * 64, "tensors": "1" * 64, "vocabulary": None},
+        "data": {"hash": "2" * 64, "tokens": 5, "sequences": 2, "impossible": 0},
+        "claims": [{"kind": "rank", "tensor": "layers.0.attention.w_k", "rank": 1}],
+        "assumptions": {"exp_ulp": 4},
+    }
+    return {name: value for name, value in {**base, **changes}.items() if value is not ABSENT}
+
+
+def certificate(name, why, content, answer="read"):
+    content = json.dumps(content, separators=(",", ":")) if isinstance(content, (dict, list)) else content
+    FILES[f"certificates/{name}.json"] = content.encode() if isinstance(content, str) else content
+    EXPECTED["certificates"][name] = {"answer": answer, "why": why, **({"readers": ALL} if answer == "read" else {})}
 
 
 def lines(*sequences):

@@ -383,12 +383,61 @@ def array_cases():
     data("after-the-end.safetensors", "a byte after the last tensor", safetensors({"tokens": tokens}, after=b"\0"))
 
 
+# ---- certificate.json ------------------------------------------------------------------------------------------------
+
+
+def certificate_cases():
+    """What it claims is for a checker to judge: here only whether it can be read in one way."""
+    text = lambda old, new: replaced(old, new, json.dumps(claims(), separators=(",", ":")))
+    reads, refuses = certificate, lambda name, why, content: certificate(name, why, content, "refused")
+    reads("plain", "a certificate", claims())
+    reads("least", "a format and no claims", {"format": "monolayer-certificate/1", "claims": []})
+    reads("nulls", "null is as good as nothing", claims(model=None, data=None, assumptions=None, hints=None))
+    reads("null-fields", "fields that are null", claims(data={"hash": None, "tokens": None}, assumptions={"exp_ulp": None}))
+    reads("unknown-fields", "fields that a reader does not know", claims(x=[1], assumptions={"exp_ulp": 4, "softmax": {}}))
+    reads("unknown-claim", "a claim of no known kind, or no claim at all, is unknown, and no error", claims(claims=[{"kind": "x"}, {}, 7]))
+    reads("ulps-float", "4.0 is a whole number", text('"exp_ulp":4', '"exp_ulp":4.0'))
+    reads("ulps-exponent", "4e0 is one too", text('"exp_ulp":4', '"exp_ulp":4e0'))
+    reads("number-beyond-floats", "any number of JSON in a claim", text('"rank":1', '"rank":1e999'))
+    reads("64-deep", "64 brackets open", text('"assumptions"', f'"hints":{"[" * 63}{"]" * 63},"assumptions"'))
+    refuses("65-deep", "65 brackets open", text('"assumptions"', f'"hints":{"[" * 64}{"]" * 64},"assumptions"'))
+    refuses("empty", "an empty file", "")
+    refuses("list", "a list in place of the object", [claims()])
+    refuses("two-values", "a second value after the first", json.dumps(claims()) + "{}")
+    refuses("byte-order-mark", "a byte order mark", "\ufeff" + json.dumps(claims()))
+    refuses("latin-1", "a byte that is not UTF-8", text("w_k", "\xe9").encode("latin-1"))
+    refuses("field-twice", "claims are named twice", text('"claims"', '"claims":[],"claims"'))
+    refuses("inner-field-twice", "a field of a claim is named twice", text('"rank":1', '"rank":2,"rank":1'))
+    refuses("field-twice-escaped", "a hash is named twice, once with an escape", text('"config"', r'"c\u006fnfig":"x","config"'))
+    refuses("hint-twice", "a field of the hints is named twice", text('"assumptions"', '"hints":{"a":1,"a":1},"assumptions"'))
+    refuses("lone-surrogate", "half of a surrogate pair", text('"kind":"rank"', r'"kind":"\ud800"'))
+    refuses("nan", "NaN is no number of JSON", text('"rank":1', '"rank":NaN'))
+    refuses("no-format", "no format", claims(format=ABSENT))
+    refuses("other-format", "a format that nobody knows", claims(format="monolayer-certificate/9"))
+    refuses("no-claims", "no list of claims", claims(claims=ABSENT))
+    refuses("null-claims", "claims that are null", claims(claims=None))
+    refuses("object-of-claims", "claims that are an object", claims(claims={}))
+    refuses("model-list", "hashes in a list", claims(model=["0" * 64]))
+    refuses("data-text", "data that is a hash alone", claims(data="2" * 64))
+    refuses("assumptions-number", "assumptions that are a number", claims(assumptions=4))
+    refuses("hash-number", "a hash that is a number", claims(model={"config": 0}))
+    refuses("tokens-negative", "a negative count", claims(data={"tokens": -1}))
+    refuses("tokens-float", "5.0 is no size", claims(data={"tokens": 5.0}))
+    refuses("tokens-text", "a string is no size", claims(data={"tokens": "5"}))
+    refuses("tokens-true", "true is no size", claims(data={"tokens": True}))
+    refuses("tokens-large", "2^63 is no size", claims(data={"tokens": 2**63}))
+    refuses("ulps-part", "half a unit", claims(assumptions={"exp_ulp": 4.5}))
+    refuses("ulps-negative", "less than no unit", claims(assumptions={"exp_ulp": -1}))
+    refuses("ulps-many", "more than 1024 units", claims(assumptions={"exp_ulp": 1025}))
+    refuses("ulps-text", "units as a string", claims(assumptions={"exp_ulp": "4"}))
+
+
 # ---- the folder ------------------------------------------------------------------------------------------------------
 
 
 def main():
     for cases in [json_cases, config_cases, tensor_cases, vocabulary_cases, version_2_cases, sparse_cases, exact_cases,
-                  text_data_cases, bad_text_cases, array_cases]:
+                  text_data_cases, bad_text_cases, array_cases, certificate_cases]:
         cases()
     FILES["expected.json"] = (json.dumps(EXPECTED, indent=1, ensure_ascii=False) + "\n").encode()
     there = {str(path.relative_to(ROOT)): path for path in ROOT.rglob("*") if path.is_file() and path.name != "README.md"}
@@ -401,8 +450,8 @@ def main():
         path = ROOT / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-    models, datasets = len(EXPECTED["models"]), len(EXPECTED["data"])
-    print(f"{models} models and {datasets} datasets, {sum(map(len, FILES.values()))} bytes in {len(FILES)} files")
+    models, datasets, certificates = (len(EXPECTED[kind]) for kind in ("models", "data", "certificates"))
+    print(f"{models} models, {datasets} datasets and {certificates} certificates, {sum(map(len, FILES.values()))} bytes in {len(FILES)} files")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""A second opinion on small models: verify labels in real arithmetic with mpmath's intervals.
+"""A second opinion on small models: verify labels in real arithmetic, with intervals of its own (tools/intervals.py).
 
     python tools/second_opinion.py DIR DATA [--bits 200]
 
 Reads a model directory (f32 or f64) and a dataset of words (CoNLL columns, or JSON lines by the ending .jsonl), and prints one
 JSON object with the fields of `monolayer verify --precision real --json`: verdict, tokens, verified, refuted, unknown,
-impossible, and a letter per token (v, r, u, or i). Exit code 0 verified, 1 refuted or unknown, 2 error.
+impossible, free, and a letter per token (v, r, u, i, or f). Needs the standard library only. Exit code 0 verified, 1 refuted or unknown, 2 error.
 It shares nothing with the checker but the description of the files.
 """
 
@@ -17,35 +17,61 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from mpmath import iv
+import intervals
+import strict_data
+from intervals import ZERO, Interval, UndecidedError, hull, less, number, sign
+from strict_files import CODES, is_size, read_files, read_header, read_json, refuse
 
 
-def once(pairs):
-    """An object that names a field twice is refused."""
-    if len({key for key, _ in pairs}) != len(pairs):
-        raise ValueError("a field appears twice")
-    return dict(pairs)
-
-
-def read_tensors(path):
-    """Nested lists of exact numbers by name."""
-    content = path.read_bytes()
-    (length,) = struct.unpack("<Q", content[:8])
-    header = json.loads(content[8 : 8 + length], object_pairs_hook=once)
-    data = content[8 + length :]
+def read_model(directory):
+    """Config, vocabulary, and nested lists of exact numbers by name, of what every reader reads and of start tokens and masks."""
+    path = directory / "config.json"
+    config = read_json(path)
+    plain = config
+    if isinstance(config, dict) and config.get("format") == "monolayer/2":
+        plain = {name: value for name, value in config.items() if name != "start"}
+        plain["layers"] = [without_mask(layer) for layer in config.get("layers") or ()]
+    checked, vocabulary, found = read_files(directory, plain)
+    if vocabulary is None or checked["labels"] is None:
+        refuse(f"{directory}: only models of words with labels are read here")
+    for layer, given in zip(checked["layers"], config["layers"], strict=True):
+        if layer["attention"]:
+            layer["attention"]["mask"] = read_mask(directory, given["attention"]["mask"])
+    checked["start"] = config.get("start") if checked["format"] == "monolayer/2" else None
+    if checked["start"] is not None and checked["start"] not in vocabulary:
+        refuse(f"{path}: the start token is no word of the vocabulary")
     tensors = {}
-    for name, entry in header.items():
-        if name == "__metadata__":
-            continue
-        begin, end = entry["data_offsets"]
-        code, width = {"F32": ("f", 4), "F64": ("d", 8), "U8": ("B", 1)}[entry["dtype"]]
-        if end - begin != width * math.prod(entry["shape"]):
-            raise ValueError(f"{name}: wrong number of bytes")
-        values = struct.unpack(f"<{(end - begin) // width}{code}", data[begin:end])
-        if not all(map(math.isfinite, values)):
-            raise ValueError(f"{name}: a number that is not finite")
-        tensors[name] = nested(values, entry["shape"])
-    return tensors
+    for name, (dtype, shape, raw) in found.items():
+        values = struct.unpack(f"<{math.prod(shape)}{CODES[dtype]}", raw)
+        tensors[name] = nested([number(x) for x in values], shape)
+    return checked, vocabulary, tensors
+
+
+def without_mask(layer):
+    """A layer that sees everything in place of one whose mask is an object."""
+    attention = layer.get("attention") if isinstance(layer, dict) else None
+    if not isinstance(attention, dict) or not isinstance(attention.get("mask"), dict):
+        return layer
+    return {**layer, "attention": {**attention, "mask": "none"}}
+
+
+def read_mask(directory, mask):
+    if isinstance(mask, str):
+        return mask
+    band = mask.get("band", [0, 0])
+    path = directory / "mask.safetensors"
+    if len(mask) != 1 or not is_size(mask.get("prefix", 0), 0) or mask.get("file", path.name) != path.name:
+        refuse(f"{directory}: a mask that is not read here")
+    if not isinstance(band, list) or len(band) != 2 or not all(is_size(x, 0) for x in band):
+        refuse(f"{directory}: a band that is not two sizes")
+    if "file" not in mask:
+        return mask if mask.keys() <= {"prefix", "band"} else refuse(f"{directory}: a mask that is not read here")
+    found = read_header(path, path.read_bytes())
+    dtype, shape, raw = found.pop("mask", (None, [], b""))
+    if found or dtype != "U8" or len(shape) != 2 or shape[0] != shape[1] or set(raw) - {0, 1}:
+        refuse(f"{path}: not a mask")
+    rows = nested(list(raw), shape)
+    return {"rows": rows} if all(row[i] for i, row in enumerate(rows)) else refuse(f"{path}: a token that does not see itself")
 
 
 def nested(values, shape):
@@ -55,29 +81,15 @@ def nested(values, shape):
     return [nested(values[i * step : (i + 1) * step], shape[1:]) for i in range(shape[0])]
 
 
-def read_conll(path):
-    """Sequences of (word, label)."""
-    sequences, current = [], []
-    for line in path.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n"):
-        line = line.removesuffix(b"\r")
-        try:
-            text = line.decode("utf-8")
-        except UnicodeDecodeError:
-            text = line.decode("latin-1")
-        columns = text.replace("\t", " ").split(" ")
-        columns = [column for column in columns if column]
-        if not columns or text.startswith("-DOCSTART-"):
-            sequences.append(current)
-            current = []
-        else:
-            current.append((columns[0], columns[-1]))
-    sequences.append(current)
-    return [sequence for sequence in sequences if sequence]
-
-
-def read_jsonl(path):
-    lines = [json.loads(line, object_pairs_hook=once) for line in path.read_text("utf-8").split("\n") if line.strip()]
-    return [list(zip(line["tokens"], map(str, line["labels"]), strict=True)) for line in lines]
+def read_data(path):
+    """Sequences of (word, label); a label that may be anything is None."""
+    lines = path.suffix == ".jsonl"
+    sequences = strict_data.read_json_lines(path) if lines else strict_data.read_conll(path)
+    if any(labels is None for _, labels in sequences):
+        refuse(f"{path}: there are no labels")
+    free = lambda label: label is None or (type(label) is int and label == -100) or (label == "_" and not lines)
+    name = lambda value: None if free(value) else str(value) if isinstance(value, (int, str)) else refuse(f"{path}: vectors")
+    return [list(zip(map(str, words), map(name, labels), strict=True)) for words, labels in sequences]
 
 
 def sees(mask, i, j):
@@ -94,13 +106,12 @@ def sees(mask, i, j):
     return i - before <= j <= i + after
 
 
-def classes(config, sequences):
-    """A class per token: tokens of one class have equal outputs for all weights.
+def classes(config, first, sequences):
+    """A class per token: tokens of one class have equal outputs for all weights. Tokens are rows of the embedding.
 
-    Attention sees a token and the normalized multiset of visible ones, layer by layer.
+    Attention sees a token and the normalized multiset of visible ones, layer by layer; the start token is the first.
     """
-    first = [config["start"]] if "start" in config else []
-    states = [[(word, place if config["max_length"] else 0) for place, word in enumerate(first + words)] for words in sequences]
+    states = [[(row, place if config["max_length"] else 0) for place, row in enumerate(first + rows)] for rows in sequences]
     for layer in config["layers"]:
         if not layer.get("attention"):
             continue
@@ -116,45 +127,28 @@ def classes(config, sequences):
     return [token for state in states for token in state[len(first) :]]
 
 
-def impossible_tokens(config, sequences):
+def impossible_tokens(config, start, sequences):
     """Whether each token's label is not the majority label of its class (ties: the label that comes first)."""
-    found = classes(config, [[word for word, _ in sequence] for sequence in sequences])
+    found = classes(config, start, [[row for row, _ in sequence] for sequence in sequences])
     labels = [label for sequence in sequences for _, label in sequence]
     counts = {}
     for name, label in zip(found, labels, strict=True):
+        if label is None:
+            continue
         counts.setdefault(name, Counter())[label] += 1
     # A Counter lists equally frequent labels in order of first appearance.
-    return [counts[name].most_common(1)[0][0] != label for name, label in zip(found, labels, strict=True)]
-
-
-class UndecidedError(Exception):
-    """More bits would be needed."""
-
-
-# exp of less than this is bounded by a power of two far below all that matters.
-SMALLEST = -1_000_000
-
-
-def exp(x):
-    """An interval's exponential; numbers of millions of digits are not made."""
-    if x.b > -SMALLEST:
-        raise UndecidedError
-    low = iv.exp(iv.mpf(x.a)).a if x.a > SMALLEST else 0
-    return iv.mpf([low, iv.exp(iv.mpf(max(x.b, SMALLEST))).b])
+    return [label is not None and counts[name].most_common(1)[0][0] != label for name, label in zip(found, labels, strict=True)]
 
 
 def dot(weights, vector):
-    return sum((iv.mpf(w) * x for w, x in zip(weights, vector, strict=True) if w != 0), iv.mpf(0))
-
-
-def relu(x):
-    return iv.mpf([max(x.a, 0), max(x.b, 0)])
+    terms = (x.times(w) for w, x in zip(weights, vector, strict=True) if w[0])
+    return sum(terms, ZERO)
 
 
 def feed_forward(tensors, name, h):
     w1, b1, w2, b2 = (tensors[f"{name}.{part}"] for part in ("w1", "b1", "w2", "b2"))
-    units = [relu(dot(row, h) + b) for row, b in zip(w1, b1, strict=True)]
-    return [x + dot(row, units) + b for x, row, b in zip(h, w2, b2, strict=True)]
+    units = [(dot(row, h) + Interval(b)).positive() for row, b in zip(w1, b1, strict=True)]
+    return [x + dot(row, units) + Interval(b) for x, row, b in zip(h, w2, b2, strict=True)]
 
 
 def attend(layer, tensors, name, tokens, i, first):
@@ -164,40 +158,47 @@ def attend(layer, tensors, name, tokens, i, first):
     for head in range(layer["heads"]):
         w_q, w_k, w_v, w_o = (tensors[f"{name}.{part}"][head] for part in ("w_q", "w_k", "w_v", "w_o"))
         query = [dot(row, tokens[i]) for row in w_q]
-        scores = [sum((dot(row, x) * q for row, q in zip(w_k, query, strict=True)), iv.mpf(0)) for x in visible]
+        scores = [sum((dot(row, x) * q for row, q in zip(w_k, query, strict=True)), ZERO) for x in visible]
         values = [[dot(row, x) for row in w_v] for x in visible]
         if layer["kind"] == "hardmax":
-            best = max(score.a for score in scores)
-            chosen = [v for score, v in zip(scores, values, strict=True) if score.b >= best]
-            exact = all(score.a == score.b for score in scores if score.b >= best)
+            best = greatest(scores)
+            chosen = [v for score, v in zip(scores, values, strict=True) if not less(score.b, best)]
+            exact = all(score.is_point for score in scores if not less(score.b, best))
             g = [mean(column) if exact or len(chosen) == 1 else hull(column) for column in zip(*chosen, strict=True)]
         else:
-            top = iv.mpf(max(score.a for score in scores))
-            weights = [exp(score - top) for score in scores]
-            g = [sum((w * v for w, v in zip(weights, column, strict=True)), iv.mpf(0)) / sum(weights) for column in zip(*values, strict=True)]
+            top = Interval(greatest(scores))
+            weights = [(score - top).exp() for score in scores]
+            average = lambda column: sum((w * v for w, v in zip(weights, column, strict=True)), ZERO) / sum(weights, ZERO)
+            g = [average(column) for column in zip(*values, strict=True)]
         out = [x + dot(row, g) for x, row in zip(out, w_o, strict=True)]
     return out
 
 
+def greatest(scores):
+    """The greatest lower end."""
+    best = scores[0].a
+    for score in scores:
+        best = score.a if less(best, score.a) else best
+    return best
+
+
 def mean(column):
-    return sum(column, iv.mpf(0)) / len(column)
-
-
-def hull(column):
-    return iv.mpf([min(v.a for v in column), max(v.b for v in column)])
+    return sum(column, ZERO) / Interval.of(len(column))
 
 
 def outputs(config, tensors, rows):
     """The outputs of all tokens of a sequence of embedding rows, the start token's first where there is one."""
-    first = 1 if "start" in config else 0
+    first = 0 if config["start"] is None else 1
     positions = tensors.get("positions.weight")
-    tokens = [[iv.mpf(x) for x in row] for row in rows]
+    tokens = [[Interval(x) for x in row] for row in rows]
     if positions is not None:
-        tokens = [[x + iv.mpf(p) for x, p in zip(token, positions[place], strict=True)] for place, token in enumerate(tokens)]
-    if config.get("pre_feed_forward"):
+        if len(tokens) > len(positions):
+            refuse("a sequence is longer than there are places")
+        tokens = [[x + Interval(p) for x, p in zip(token, positions[place], strict=True)] for place, token in enumerate(tokens)]
+    if config["pre_feed_forward"]:
         tokens = [feed_forward(tensors, "pre_feed_forward", token) for token in tokens]
     for i, layer in enumerate(config["layers"]):
-        if layer.get("attention"):
+        if layer["attention"]:
             tokens = [attend(layer["attention"], tensors, f"layers.{i}.attention", tokens, t, first) for t in range(len(tokens))]
         if layer["hidden"]:
             tokens = [feed_forward(tensors, f"layers.{i}.feed_forward", token) for token in tokens]
@@ -210,34 +211,38 @@ def decide(weight, bias, output, wanted):
     for other in range(len(bias)):
         if other == wanted:
             continue
-        row = [iv.mpf(a) - iv.mpf(b) for a, b in zip(weight[wanted], weight[other], strict=True)]
-        margin = sum((a * x for a, x in zip(row, output, strict=True)), iv.mpf(bias[wanted]) - iv.mpf(bias[other]))
-        if margin.b < 0 or (margin.a == margin.b == 0 and other < wanted):
+        row = [Interval(a) - Interval(b) for a, b in zip(weight[wanted], weight[other], strict=True)]
+        margin = sum((a * x for a, x in zip(row, output, strict=True)), Interval(bias[wanted]) - Interval(bias[other]))
+        low, high = sign(margin.a), sign(margin.b)
+        if high < 0 or (low == high == 0 and other < wanted):
             return "r"
-        if not (margin.a > 0 or (margin.a == 0 and wanted < other)):
+        if not (low > 0 or (low == 0 and wanted < other)):
             verdict = "u"
     return verdict
 
 
+def row_of(data, vocabulary, word):
+    row = vocabulary.get(word, vocabulary.get("<unk>"))
+    return refuse(f"{data}: the model does not know the word {word!r}") if row is None else row
+
+
 def check(directory, data):
-    config = json.loads((directory / "config.json").read_text("utf-8"), object_pairs_hook=once)
-    vocabulary = json.loads((directory / "vocabulary.json").read_text("utf-8"), object_pairs_hook=once)
-    tensors = read_tensors(directory / "model.safetensors")
-    for layer in config["layers"]:
-        if layer["attention"] and "file" in layer["attention"]["mask"]:
-            layer["attention"]["mask"] = {"rows": read_tensors(directory / "mask.safetensors")["mask"]}
-    sequences = read_jsonl(data) if data.suffix == ".jsonl" else read_conll(data)
-    impossible = impossible_tokens(config, sequences)
-    start = [vocabulary[config["start"]]] if "start" in config else []
+    config, vocabulary, tensors = read_model(directory)
+    # Words that the model does not know are one word to it.
+    sequences = [[(row_of(data, vocabulary, word), label) for word, label in sequence] for sequence in read_data(data)]
+    start = [] if config["start"] is None else [vocabulary[config["start"]]]
+    impossible = impossible_tokens(config, start, sequences)
     letters = []
     for sequence in sequences:
-        ids = [vocabulary[word] if word in vocabulary else vocabulary["<unk>"] for word, _ in sequence]
+        ids = [row for row, _ in sequence]
         try:
             found = outputs(config, tensors, [tensors["embedding.weight"][i] for i in start + ids])[len(start) :]
         except UndecidedError:
             found = [None] * len(ids)
         for (_, label), output in zip(sequence, found, strict=True):
-            if impossible[len(letters)]:
+            if label is None:
+                letters.append("f")
+            elif impossible[len(letters)]:
                 letters.append("i")
             elif label not in config["labels"]:
                 letters.append("r")
@@ -247,8 +252,8 @@ def check(directory, data):
                 wanted = config["labels"].index(label)
                 letters.append(decide(tensors["head.weight"], tensors["head.bias"], output, wanted))
     count = Counter(letters)
-    verdict = "refuted" if count["r"] else "unknown" if count["u"] else "verified"
-    names = {"verified": "v", "refuted": "r", "unknown": "u", "impossible": "i"}
+    verdict = "refuted" if count["r"] else "unknown" if count["u"] or not count["v"] else "verified"
+    names = {"verified": "v", "refuted": "r", "unknown": "u", "impossible": "i", "free": "f"}
     counts = {name: count[letter] for name, letter in names.items()}
     return {"verdict": verdict, "tokens": len(letters), **counts, "letters": "".join(letters)}
 
@@ -259,10 +264,10 @@ def main():
     parser.add_argument("data", type=Path)
     parser.add_argument("--bits", type=int, default=200, help="precision of the intervals")
     arguments = parser.parse_args()
-    iv.prec = arguments.bits
+    intervals.BITS = arguments.bits
     try:
         report = check(arguments.directory, arguments.data)
-    except (OSError, ValueError, KeyError, IndexError, struct.error) as error:
+    except (OSError, ValueError) as error:
         print(json.dumps({"verdict": "error", "error": f"{type(error).__name__}: {error}"}))
         return 2
     print(json.dumps(report))

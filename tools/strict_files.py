@@ -72,9 +72,9 @@ def read_header(path, raw):
     return found if end == len(data) else refuse(f"{path}: bytes after the last tensor")
 
 
-def read_config(path):
-    """config.json, checked; what may be left out is null. What is not run here is refused by name."""
-    config = read_json(path)
+def read_config(path, config=None):
+    """config.json, or what was read from it, checked; what may be left out is null. What is not run here is refused by name."""
+    config = read_json(path) if config is None else config
     fail = lambda what: refuse(f"{path}: {what}")
     version = config.get("format") if isinstance(config, dict) else None
     if version not in ("monolayer/1", "monolayer/2") or config.get("dtype") not in ("f32", "f64"):
@@ -140,12 +140,12 @@ def read_vocabulary(path, rows):
     return vocabulary
 
 
-def read_files(directory):
+def read_files(directory, config=None):
     """A model directory, checked: its config, its vocabulary or None, its tensors as {name: (dtype, shape, bytes)}.
 
     Matrices stored by their nonzero entries (monolayer/2) are made dense: every tensor has the shape of shapes_of.
     """
-    config = read_config(Path(directory, "config.json"))
+    config = read_config(Path(directory, "config.json"), config)
     path, words = Path(directory, "model.safetensors"), Path(directory, "vocabulary.json")
     tensors = read_header(path, path.read_bytes())
     embedding = tensors.get("embedding.weight")
@@ -165,6 +165,29 @@ def read_files(directory):
         if not all(map(math.isfinite, struct.unpack(f"<{len(raw) // WIDTHS[dtype]}{CODES[dtype]}", raw))):
             refuse(f"{path}: tensor {name} has a number that is not finite")
     return config, vocabulary, tensors
+
+
+def read_certificate(path):
+    """certificate.json, checked as far as its shape goes: what it claims is not looked at here."""
+    certificate = read_json(path)
+    fail = lambda what: refuse(f"{path}: {what}")
+    if not isinstance(certificate, dict) or certificate.get("format") != "monolayer-certificate/1":
+        fail("not a certificate of version 1")
+    if not isinstance(certificate.get("claims"), list):
+        fail("claims must be a list")
+    is_count = lambda x: is_size(x, 0) and x < 2**63
+    is_ulps = lambda x: type(x) in (int, float) and 0 <= x <= 1024 and x == int(x)
+    fields = {("model", name): lambda x: isinstance(x, str) for name in ("config", "tensors", "vocabulary", "mask")}
+    fields.update({("data", name): is_count for name in ("tokens", "sequences", "impossible", "free")})
+    fields.update({("data", "hash"): lambda x: isinstance(x, str), ("assumptions", "exp_ulp"): is_ulps})
+    for (part, name), fits in fields.items():
+        inside = certificate.get(part)
+        if inside is not None and not isinstance(inside, dict):
+            fail(f"{part} must be an object")
+        value = None if inside is None else inside.get(name)
+        if value is not None and not fits(value):
+            fail(f"{name} of {part} is not what it must be")
+    return certificate
 
 
 CODES = {"F32": "f", "F64": "d", "I32": "i"}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import reference
 import strict_data
+import strict_files
 
 ROOT = Path(__file__).resolve().parent.parent
 GRAMMAR = ROOT / "grammar"
@@ -44,6 +45,12 @@ class Grammar(unittest.TestCase):
                 with self.subTest(name):
                     sequences = reference.read_text(str(GRAMMAR / "data" / name))
                     self.assertEqual(strict_data.canonical(sequences, name.endswith(".conll")), case["canonical"])
+
+    def test_certificates(self):
+        for name, case in EXPECTED["certificates"].items():
+            with self.subTest(name, why=case["why"]):
+                path = GRAMMAR / "certificates" / f"{name}.json"
+                self.assertEqual(answer(strict_files.read_certificate, path), "numpy" in case.get("readers", []))
 
     def test_the_folder_is_what_the_script_writes(self):
         done = subprocess.run([sys.executable, ROOT / "tools/make_grammar.py", "--check"], capture_output=True, text=True)

@@ -37,7 +37,7 @@ impl<'a> Text<'a> {
 }
 
 /// Refuses so many things beyond a limit.
-fn within(found: u128, things: &str, name: &'static str, limit: usize) -> Result<()> {
+pub(crate) fn within(found: u128, things: &str, name: &'static str, limit: usize) -> Result<()> {
     if found <= limit as u128 {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! Findings about tokens, in words.
+//! The part of the report about tokens: counterexamples, open and impossible tokens, in words.
 
 use monolayer_core::model::Model;
 use monolayer_core::rules::judge::{Judged, Verdict as Judgement};

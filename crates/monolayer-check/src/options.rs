@@ -1,4 +1,4 @@
-//! How to check.
+//! The options of a check.
 
 use std::path::PathBuf;
 
@@ -127,7 +127,7 @@ impl Default for Options<'_> {
 
 /// Sets a limit as `--limit` has it: `NAME=N`, `NAME` a field of [`Limits`].
 pub fn set_limit(limits: &mut Limits, text: &str) -> Result<(), String> {
-    let known = "bytes, json, dense, labels, claims, tokens, length";
+    let known = "bytes, json, dense, labels, claims, tokens, length, pairs";
     let (name, value) =
         text.split_once('=').ok_or_else(|| format!("{text:?} is not NAME=N; NAME is one of {known}"))?;
     let field = match name {
@@ -138,6 +138,7 @@ pub fn set_limit(limits: &mut Limits, text: &str) -> Result<(), String> {
         "claims" => &mut limits.claims,
         "tokens" => &mut limits.tokens,
         "length" => &mut limits.length,
+        "pairs" => &mut limits.pairs,
         _ => return Err(format!("there is no limit {name:?}: they are {known}")),
     };
     *field = value.parse().map_err(|_| format!("{value:?} is not a number of things"))?;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use monolayer_core::rules::claims::Checked;
+use monolayer_core::claims::Checked;
 use serde_json::{Value, json};
 
 use crate::source::scaled;

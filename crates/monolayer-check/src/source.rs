@@ -1,4 +1,4 @@
-//! A dataset in any container, read by the core, and its tokens for people.
+//! Opening a dataset of any format: it is converted where needed and read by the core. Knows the line of each token.
 
 use std::fs;
 use std::io::{self, Read};

@@ -1,12 +1,12 @@
-//! What the core found of single tokens, in floats for people.
+//! The core's findings about single tokens, as floats, for people to read.
 
 use std::collections::HashSet;
 use std::path::Path;
 
+use monolayer_core::claims::{Found, Request, check};
 use monolayer_core::model::Model;
 use monolayer_core::read::{Limits, directory};
 use monolayer_core::rules::ball::Ball;
-use monolayer_core::rules::claims::{Found, Request, check};
 use monolayer_core::rules::judge::{Judged, Verdict as Judgement};
 
 use crate::error::{Error, Result};

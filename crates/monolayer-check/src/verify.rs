@@ -1,18 +1,19 @@
-//! The checker's one verb: read the files, ask the core, tell what it found.
+//! The checker's main function: read the files, call the core, report what it found.
 
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use monolayer_core::claims::{Found, Request, check as judge, impossible};
 use monolayer_core::exact::real::Rational;
 use monolayer_core::model::Model;
 use monolayer_core::read::certificate::{self, Certificate, Claim as Claimed};
 use monolayer_core::read::directory::{self, Hashes};
 use monolayer_core::read::{self, at};
-use monolayer_core::rules::claims::{Found, Request, check as judge};
 use monolayer_core::rules::judge::Verdict as Judgement;
 
+use crate::convert::within;
 use crate::error::{Error, Result};
 use crate::fill::Fill;
 use crate::options::{Options, Precision};
@@ -43,7 +44,16 @@ fn check(dir: &Path, data: Option<&str>, options: &Options) -> Result<Report> {
         return Err(Error::new(dir.display().to_string(), "no dataset and no certificate: nothing to verify", help));
     }
     let (certificate, source) = (certificate.as_ref(), source.as_ref());
+    source.map_or(Ok(()), |source| at(&source.name, pairs(&model, source, options)))?;
     Case { dir, options, model: &model, hashes: &hashes, certificate, source }.report()
+}
+
+/// Refuses data with more pairs of tokens than anybody wants to wait for: every head of every layer scores each of them.
+fn pairs(model: &Model, source: &Source, options: &Options) -> read::Result<()> {
+    let heads: usize = model.layers.iter().filter_map(|layer| layer.attention.as_ref()).map(|a| a.heads).sum();
+    let squares = source.data.offsets.windows(2).map(|ends| ((ends[1] - ends[0]) as u128).pow(2));
+    let found = squares.sum::<u128>() * heads as u128;
+    within(found, "pairs of tokens to score", "pairs", options.limits.pairs)
 }
 
 /// What was read.
@@ -137,7 +147,6 @@ impl Case<'_> {
     fn filled(&self, found: &Found) -> Report {
         let mut report = Report {
             verdict: verdict(found.verdict),
-            impossible: found.impossible.iter().filter(|x| **x).count(),
             claims: found.claims.iter().map(Claim::new).collect(),
             not_checked: found.not_checked.clone(),
             other_data: self.other_data(),
@@ -146,12 +155,15 @@ impl Case<'_> {
         let Some(source) = self.source else { return report };
         report.warnings.clone_from(&source.warnings);
         (report.tokens, report.sequences, report.free) = (source.tokens(), source.sequences(), source.free());
+        let known = found.pass.as_ref().map(|pass| pass.impossible.clone());
+        let impossible = known.unwrap_or_else(|| impossible(self.model, &source.data, None));
+        report.impossible = impossible.iter().filter(|x| **x).count();
         if let Some(pass) = &found.pass {
             let precision = Precision::of_arithmetic(pass.arithmetic);
             report.precision = precision.name().into();
             let mut fill = Fill { options: self.options, model: self.model, source, precision, report };
             for (t, judged) in pass.tokens.iter().enumerate() {
-                fill.token(t, judged, found.impossible[t]);
+                fill.token(t, judged, impossible[t]);
             }
             report = fill.report;
         }

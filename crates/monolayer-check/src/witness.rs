@@ -5,11 +5,11 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use monolayer_core::model::{Dtype, Model};
+use monolayer_core::parallel::parallel;
 use monolayer_core::read::certificate::Certificate;
 use monolayer_core::read::directory::Hashes;
 use monolayer_core::rules::judge::{Inputs, Judge};
-use monolayer_core::rules::parallel::parallel;
-use monolayer_core::rules::prepare::Prepared;
+use monolayer_core::rules::network::Network;
 use monolayer_core::rules::sum::Arithmetic;
 use monolayer_core::witness::witness;
 use serde_json::json;
@@ -48,7 +48,7 @@ impl About<'_> {
         let arithmetic =
             precision.arithmetic().map_or(Arithmetic::Real, |format| Arithmetic::Float { format, exp_ulp });
         let inputs = Inputs::new(self.model, &self.source.data).map_err(|what| unfit(self.model, self.source, what))?;
-        let Some(prepared) = Prepared::new(self.model, arithmetic) else {
+        let Some(network) = Network::new(self.model, arithmetic) else {
             return Err(Error::new(place, "a number of the model may overflow", "try real arithmetic"));
         };
         let [config, tensors, vocabulary, mask] = self.hashes;
@@ -62,11 +62,11 @@ impl About<'_> {
         let written = || -> io::Result<()> {
             let mut out = BufWriter::new(File::create(file)?);
             writeln!(out, "{header}")?;
-            let judge = Judge::new(&prepared, &inputs);
+            let judge = Judge { network: &network, inputs: &inputs };
             for first in (0..self.source.sequences()).step_by(BATCH) {
                 let count = BATCH.min(self.source.sequences() - first);
                 let one = |i: usize| {
-                    let lines = witness(&prepared, &judge, first + i, self.model.start.is_some());
+                    let lines = witness(&judge, first + i);
                     lines.unwrap_or_else(|| format!("{{\"sequence\":{},\"may_overflow\":true}}\n", first + i))
                 };
                 for lines in parallel(self.threads, count, one) {

@@ -26,8 +26,8 @@ use monolayer::{Dataset, Error};
 
 /// Compile a dataset into a Transformer with ONE rank-1 self-attention layer, and prove that it works.
 ///
-/// A command ends with 0 when it is done and it holds, 1 when it was refuted, is undecided or falls short, 2 when it could
-/// not run.
+/// Exit codes: 0 if the command succeeded and what it checked holds; 1 if something was refuted, could not be decided, or
+/// falls short of what was asked; 2 if the command could not run.
 #[derive(Parser)]
 #[command(name = "monolayer", version, max_term_width = 110, after_help = "Start with: monolayer demo")]
 pub struct Cli {
@@ -40,16 +40,16 @@ pub struct Cli {
 /// Options of every command.
 #[derive(clap::Args)]
 pub struct Shared {
-    /// Print one JSON object to stdout
+    /// Print the result as one JSON object on stdout
     #[arg(long, global = true)]
     pub json: bool,
-    /// No warnings and no progress
+    /// Show no warnings and no progress
     #[arg(short, long, global = true)]
     pub quiet: bool,
-    /// Say more
+    /// Show more detail
     #[arg(short, long, global = true)]
     pub verbose: bool,
-    /// How many threads to use (default: all cores); the result does not depend on it
+    /// Number of threads (default: all cores); results do not depend on it
     #[arg(long, global = true, value_name = "N")]
     pub threads: Option<usize>,
 }
@@ -71,7 +71,7 @@ enum Command {
     Report(report::Args),
     Demo(demo::Args),
     Bench(bench::Args),
-    /// Print completions for a shell
+    /// Print shell completions
     #[command(
         after_help = "Example: monolayer completions bash > ~/.local/share/bash-completion/completions/monolayer"
     )]
@@ -131,7 +131,7 @@ pub struct DataArgs {
     /// The dataset: a CoNLL file, .jsonl, .safetensors, task:NAME:alphabet=K,length=L, or - for standard input
     #[arg(value_name = "DATA")]
     data: String,
-    /// The kind of file, where its ending does not tell: conll, jsonl, safetensors
+    /// Format of the file, if its extension does not tell: conll, jsonl, safetensors
     #[arg(long, value_name = "KIND", value_parser = Format::from_str)]
     format: Option<Format>,
 }
@@ -147,12 +147,12 @@ impl DataArgs {
     }
 }
 
-/// Which tokens a query sees.
+/// Which tokens a token attends to.
 #[derive(Clone, Copy, ValueEnum)]
 pub enum MaskArg {
-    /// All of its sequence
+    /// All tokens of its sequence
     None,
-    /// Itself and those before it
+    /// Itself and the tokens before it
     Causal,
 }
 

@@ -5,14 +5,17 @@
 //! overflow in a covered program has no enclosure, and a token without an enclosure is unknown.
 //!
 //! - [`read`]: model directories, certificates, datasets.
-//! - [`rules`]: one lemma per function: sums in any order, exponentials, softmax, hinges; and the judge.
+//! - [`rules`]: one lemma per function: sums in any order, exponentials, softmax, hidden units; and the judge of tokens.
+//! - [`claims`]: what is asked, what the architecture can see, and the verdict on every claim.
 //! - [`exact`]: big integers, real arithmetic to any number of bits, exact models, expressions and distances.
 #![forbid(unsafe_code)]
 #![allow(clippy::return_self_not_must_use)]
 
+pub mod claims;
 pub mod exact;
 pub mod model;
 pub mod number;
+pub mod parallel;
 pub mod read;
 pub mod rules;
 pub mod witness;

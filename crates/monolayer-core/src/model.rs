@@ -73,9 +73,9 @@ pub enum Mask {
     Matrix(usize, Vec<u8>),
 }
 
-/// One attention layer (eq. 2, eq. 5).
+/// One attention layer (eq. 2, eq. 5), its matrices in one form or another.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attention {
+pub struct Attention<M = Numbers> {
     /// Hardmax instead of softmax.
     pub hard: bool,
     /// Heads.
@@ -85,28 +85,45 @@ pub struct Attention {
     /// Who sees whom.
     pub mask: Mask,
     /// `[heads, s, d]`.
-    pub w_q: Numbers,
+    pub w_q: M,
     /// `[heads, s, d]`.
-    pub w_k: Numbers,
+    pub w_k: M,
     /// `[heads, s, d]`.
-    pub w_v: Numbers,
+    pub w_v: M,
     /// `[heads, d, s]`.
-    pub w_o: Numbers,
+    pub w_o: M,
+}
+
+impl Attention {
+    /// The same layer with its matrices in another form; nothing where one has none.
+    pub fn map<M>(&self, to: impl Fn(&Numbers) -> Option<M>) -> Option<Attention<M>> {
+        let Self { hard, heads, size, ref mask, .. } = *self;
+        let (w_q, w_k, w_v, w_o) = (to(&self.w_q)?, to(&self.w_k)?, to(&self.w_v)?, to(&self.w_o)?);
+        Some(Attention { hard, heads, size, mask: mask.clone(), w_q, w_k, w_v, w_o })
+    }
 }
 
 /// One feed-forward layer (eq. 3), dense.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FeedForward {
+pub struct FeedForward<M = Numbers> {
     /// Hidden units q.
     pub hidden: usize,
     /// `[q, d]`.
-    pub w1: Numbers,
+    pub w1: M,
     /// `[q]`.
-    pub b1: Numbers,
+    pub b1: M,
     /// `[d, q]`.
-    pub w2: Numbers,
+    pub w2: M,
     /// `[d]`.
-    pub b2: Numbers,
+    pub b2: M,
+}
+
+impl FeedForward {
+    /// The same layer with its matrices in another form; nothing where one has none.
+    pub fn map<M>(&self, to: impl Fn(&Numbers) -> Option<M>) -> Option<FeedForward<M>> {
+        let (w1, b1, w2, b2) = (to(&self.w1)?, to(&self.b1)?, to(&self.w2)?, to(&self.b2)?);
+        Some(FeedForward { hidden: self.hidden, w1, b1, w2, b2 })
+    }
 }
 
 /// Attention, then feed-forward; either may be absent.

@@ -3,20 +3,23 @@
 
 use std::fmt::Write as _;
 
+use crate::model::Attention;
 use crate::rules::attention::{Projected, Seen, Weights, project, weights};
 use crate::rules::ball::Ball;
-use crate::rules::forward::{Block, score, skip};
 use crate::rules::judge::Judge;
-use crate::rules::prepare::{Attention, Prepared};
+use crate::rules::matrix::Matrix;
+use crate::rules::network::{Block, Network};
+use crate::rules::sum::Arithmetic;
 
 /// A JSON line per token of a sequence (the start token's first), for each block of the model; nothing where a program may
 /// overflow. An enclosure is `[low, high, e]`: from low 2^e to high 2^e.
-pub fn witness(prepared: &Prepared, judge: &Judge, sequence: usize, start: bool) -> Option<String> {
-    let mut tokens = judge.tokens(sequence)?;
+pub fn witness(judge: &Judge, sequence: usize) -> Option<String> {
+    let (network, arithmetic) = (judge.network, judge.network.arithmetic);
+    let mut tokens = judge.tokens(sequence, 0)?;
     let mut out = String::new();
-    for (b, block) in judge.blocks.iter().enumerate() {
-        let projected = match block.attention {
-            Some(layer) => Some((layer, project(prepared.arithmetic, layer, &tokens)?)),
+    for (b, block) in network.blocks.iter().enumerate() {
+        let projected = match &block.attention {
+            Some(layer) => Some((layer, project(arithmetic, layer, &tokens)?)),
             None => None,
         };
         let mut next = Vec::new();
@@ -24,14 +27,14 @@ pub fn witness(prepared: &Prepared, judge: &Judge, sequence: usize, start: bool)
             let _ = write!(out, "{{\"sequence\":{sequence},\"token\":{i},\"block\":{b}");
             let mut z = vec![];
             if let Some((layer, projected)) = &projected {
-                let seen = Seen::new(&layer.mask, i, tokens.len(), start);
-                attention(&mut out, prepared, layer, projected, i, &seen)?;
-                z = projected.read(prepared.arithmetic, layer, i, &seen)?;
+                let seen = Seen::new(&layer.mask, i, tokens.len(), network.start);
+                attention(&mut out, arithmetic, layer, projected, i, &seen)?;
+                z = projected.read(arithmetic, layer, i, &seen)?;
                 field(&mut out, "heads", &z);
             }
-            next.push(feed_forward(&mut out, prepared, block, &tokens[i], &z)?);
-            if let (Some(head), true) = (&prepared.head, b + 1 == judge.blocks.len()) {
-                let scores = (0..head.bias.len()).map(|l| score(prepared.arithmetic, head, l, &next[i]));
+            next.push(feed_forward(&mut out, network, block, &tokens[i], &z)?);
+            if let (Some((weight, _)), true) = (&network.head, b + 1 == network.blocks.len()) {
+                let scores = (0..weight.rows()).map(|l| network.score(l, &next[i]));
                 let scores = scores.map(|sum| Some(sum?.computed())).collect::<Option<Vec<_>>>()?;
                 field(&mut out, "labels", &scores);
             }
@@ -44,8 +47,8 @@ pub fn witness(prepared: &Prepared, judge: &Judge, sequence: usize, start: bool)
 
 fn attention(
     out: &mut String,
-    prepared: &Prepared,
-    layer: &Attention,
+    arithmetic: Arithmetic,
+    layer: &Attention<Matrix>,
     projected: &Projected,
     i: usize,
     seen: &Seen,
@@ -59,24 +62,22 @@ fn attention(
     let _ = write!(out, ",\"sees\":[{}]", sees.join(","));
     for head in 0..layer.heads {
         let columns = head * layer.size..(head + 1) * layer.size;
-        let scores = projected.scores(prepared.arithmetic, i, &columns, seen)?;
+        let scores = projected.scores(arithmetic, i, &columns, seen)?;
         field(out, &format!("scores {head}"), &scores);
-        if let Weights::Known(weights) = weights(prepared.arithmetic, layer.hard, &scores) {
+        if let Weights::Known(weights) = weights(arithmetic, layer.hard, &scores) {
             field(out, &format!("weights {head}"), &weights);
         }
     }
     Some(())
 }
 
-fn feed_forward(out: &mut String, prepared: &Prepared, block: &Block, x: &[Ball], z: &[Ball]) -> Option<Vec<Ball>> {
-    let token = skip(prepared.arithmetic, block.attention, x, z)?;
+fn feed_forward(out: &mut String, network: &Network, block: &Block, x: &[Ball], z: &[Ball]) -> Option<Vec<Ball>> {
+    let token = block.skip(network.arithmetic, x, z)?;
     field(out, "attended", &token.whole);
-    let hidden = block.part.map_or(0, |part| part.w1.len());
-    let units = (0..hidden).map(|j| block.unit(prepared.arithmetic, &token, j)).collect::<Option<Vec<_>>>()?;
-    let on: Vec<String> =
-        units.iter().filter(|u| !u.after.is_zero()).map(|u| format!("[{},{}]", u.index, ends(u.before))).collect();
+    let output = network.output(block, &token, None)?;
+    let on = output.units.iter().filter(|unit| !unit.after.is_zero());
+    let on: Vec<String> = on.map(|unit| format!("[{},{}]", unit.index, ends(unit.before))).collect();
     let _ = write!(out, ",\"units\":[{}]", on.join(","));
-    let output = block.output(prepared.arithmetic, &token, units)?;
     field(out, "outputs", &output.whole);
     Some(output.whole)
 }

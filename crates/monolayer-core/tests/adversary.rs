@@ -1,10 +1,10 @@
 //! Inputs for which the rules once said something false.
 
+use monolayer_core::claims::{Found, Request, check};
 use monolayer_core::model::{Attention, Dtype, FeedForward, Head, Layer, Mask, Model, Numbers, Tensor};
 use monolayer_core::read::Limits;
 use monolayer_core::read::certificate;
 use monolayer_core::read::data::{Data, Kind, parse};
-use monolayer_core::rules::claims::{Found, Request, check};
 use monolayer_core::rules::judge::Verdict;
 use monolayer_core::{Dyadic, Format};
 
@@ -208,5 +208,58 @@ fn the_start_token_is_a_word() {
     let lines = "{\"tokens\":[\"a\",\"b\",\"b\"],\"labels\":[\"on\",\"on\",\"off\"]}\n\
                  {\"tokens\":[\"b\",\"a\",\"b\",\"a\"],\"labels\":[\"on\",\"on\",\"on\",\"on\"]}";
     let found = judge(&model, &data(lines), Format::F32, None).unwrap();
-    assert_eq!(found.impossible, [false, false, true, false, false, false, false]);
+    assert_eq!(found.pass.unwrap().impossible, [false, false, true, false, false, false, false]);
+}
+
+/// A model without layers: every token goes through one block that adds a number.
+fn adds(number: f64) -> Model {
+    let tensor = |shape: &[usize], x: f64| numbers(Format::F64, shape, &[x]);
+    let part = FeedForward {
+        hidden: 1,
+        w1: tensor(&[1, 1], 0.0),
+        b1: tensor(&[1], 0.0),
+        w2: tensor(&[1, 1], 0.0),
+        b2: tensor(&[1], number),
+    };
+    Model {
+        d: 1,
+        dtype: Dtype::Float(Format::F64),
+        max_length: None,
+        vocabulary: None,
+        start: None,
+        embedding: None,
+        positions: None,
+        pre_feed_forward: Some(part),
+        layers: vec![],
+        head: None,
+    }
+}
+
+#[test]
+fn targets_within_two_tolerances_are_possible() {
+    let claim = r#"[{"kind":"outputs","arithmetic":"f64","tolerance":0.2}]"#;
+    let near = data(r#"{"tokens":[[1.0],[1.0],[1.0]],"labels":[[1.0],[1.1],[1.0]]}"#);
+    // 0.85 is near 1.0 and not near 1.1, though one number is near both.
+    assert_eq!(judge(&adds(-0.15), &near, Format::F64, Some(claim)).unwrap().verdict, Verdict::Wrong);
+    assert_eq!(judge(&adds(0.0), &near, Format::F64, Some(claim)).unwrap().verdict, Verdict::Right);
+    // No number is near 1.0 and 2.0: the rarer target is impossible.
+    let far = data(r#"{"tokens":[[1.0],[1.0],[1.0]],"labels":[[1.0],[2.0],[1.0]]}"#);
+    let found = judge(&adds(-0.15), &far, Format::F64, Some(claim)).unwrap();
+    assert_eq!((found.verdict, found.pass.unwrap().impossible), (Verdict::Right, vec![false, true, false]));
+}
+
+#[test]
+fn a_claim_about_no_tokens_claims_nothing() {
+    let small = Small {
+        format: Format::F32,
+        embedding: vec![vec![1.0, 0.0]],
+        attention: None,
+        w1: vec![0.0; 2],
+        b1: 0.0,
+        threshold: 0.0,
+    };
+    let one = data(r#"{"tokens":["a"],"labels":["strange"]}"#);
+    let claim = r#"[{"kind":"labels","arithmetic":"f32","right":0}]"#;
+    let found = judge(&small.model(), &one, Format::F32, Some(claim)).unwrap();
+    assert!(found.claims.iter().all(|claim| claim.kind != "labels" || claim.verdict == Verdict::Unknown));
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use monolayer_core::read::certificate;
 use monolayer_core::read::data::{self, Kind};
 use monolayer_core::read::json::{self, Json};
 use monolayer_core::read::{Limits, directory};
@@ -35,6 +36,20 @@ fn models() {
     let wrong: Vec<String> = cases.iter().filter_map(|(name, case)| judge(name, case, answer(name))).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(cases.len() > 100 && cases.iter().any(|(_, case)| reads(case)));
+}
+
+#[test]
+fn certificates() {
+    let expected = fs::read(folder().join("expected.json")).unwrap();
+    let expected = json::parse(&expected).unwrap();
+    let cases = expected.get("certificates").object().unwrap();
+    let answer = |name: &str| {
+        let bytes = fs::read(folder().join("certificates").join(format!("{name}.json"))).unwrap();
+        certificate::parse(&bytes, &Limits::default()).map(|_| ()).map_err(|e| e.to_string())
+    };
+    let wrong: Vec<String> = cases.iter().filter_map(|(name, case)| judge(name, case, answer(name))).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(cases.len() > 30 && cases.iter().any(|(_, case)| reads(case)));
 }
 
 #[test]

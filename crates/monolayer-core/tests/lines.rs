@@ -40,10 +40,15 @@ fn readers() {
 
 #[test]
 fn rules_and_judge() {
-    part(&["rules", "number.rs", "model.rs"], 2400);
+    part(&["rules"], 1200);
+}
+
+#[test]
+fn claims_numbers_and_models() {
+    part(&["claims", "number.rs", "model.rs", "parallel.rs"], 1050);
 }
 
 #[test]
 fn exact_numbers_expressions_and_distances() {
-    part(&["exact"], 1700);
+    part(&["exact"], 1520);
 }

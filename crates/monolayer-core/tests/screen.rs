@@ -1,12 +1,14 @@
 //! Units that the tables call off must not be on by the rule for one unit, which is much sharper.
 
-use monolayer_core::model::Mask;
+use monolayer_core::model::{Attention, Dtype, FeedForward, Layer, Mask, Model, Numbers, Tensor};
 use monolayer_core::rules::ball::Ball;
-use monolayer_core::rules::forward::{Block, skip};
-use monolayer_core::rules::prepare::{Attention, FeedForward};
+use monolayer_core::rules::judge::Inputs;
+use monolayer_core::rules::network::Network;
 use monolayer_core::rules::screen::Screen;
 use monolayer_core::rules::sum::Arithmetic;
 use monolayer_core::{Dyadic, Format};
+
+const UNITS: usize = 12;
 
 struct Random(u64);
 
@@ -19,21 +21,29 @@ impl Random {
     }
 
     /// A number of the format around 2^scale, over so many binades; often short, sometimes zero.
-    fn number(&mut self, format: Format, scale: i32, spread: u64) -> Dyadic {
+    fn number(&mut self, format: Format, scale: i32, spread: u64) -> f64 {
         if self.below(6) == 0 {
-            return Dyadic::ZERO;
+            return 0.0;
         }
         let bits = 1 + self.below(format.bits() as u64) as u32;
         let m = (1 << (bits - 1)) + self.below(1 << (bits - 1)) as i64;
         let e = scale - bits as i32 + self.below(spread + 1) as i32 - (spread / 2) as i32;
         let m = if self.below(2) == 0 { m } else { -m };
-        Dyadic::new(m, e).nearest(format).unwrap_or(Dyadic::ZERO)
+        let x = m as f64 * 2_f64.powi(e);
+        if format == Format::F32 { f64::from(x as f32) } else { x }
     }
 }
 
-fn largest(rows: &[Vec<Dyadic>], c: usize) -> Ball {
-    let sizes = rows.iter().map(|x| Ball::exact(x[c]).size());
-    sizes.reduce(|a, b| if a.plus(b.minus()).is_negative() { b } else { a }).unwrap_or(Ball::ZERO)
+fn numbers(shape: &[usize], format: Format, entries: &[f64]) -> Numbers {
+    let bytes = match format {
+        Format::F32 => entries.iter().flat_map(|x| (*x as f32).to_le_bytes()).collect(),
+        Format::F64 => entries.iter().flat_map(|x| x.to_le_bytes()).collect(),
+    };
+    Numbers::Floats(Tensor { shape: shape.to_vec(), format, bytes })
+}
+
+fn dyadic(x: f64) -> Dyadic {
+    Dyadic::from_bits(Format::F64, x.to_bits()).unwrap()
 }
 
 /// One block, its words and places: how many units were off by the tables, and on by the rule.
@@ -42,41 +52,53 @@ fn look(random: &mut Random, arithmetic: Arithmetic, format: Format) -> Option<(
     let spread = [0, 4, 30, 60][random.below(4) as usize];
     let scale = |random: &mut Random| random.below(40) as i32 - 20;
     let (x, w, b, v) = (scale(random), scale(random), scale(random), scale(random));
-    let mut row = |n: usize, scale: i32| (0..n).map(|_| random.number(format, scale, spread)).collect::<Vec<_>>();
-    let words: Vec<Vec<Dyadic>> = (0..3).map(|_| row(d, x)).collect();
-    let places: Vec<Vec<Dyadic>> = (0..2).map(|_| row(d, x - 3)).collect();
-    let sparse = |row: Vec<Dyadic>| row.into_iter().enumerate().filter(|(_, w)| !w.is_zero()).collect::<Vec<_>>();
-    let w1: Vec<_> = (0..12).map(|_| sparse(row(d, w))).collect();
-    let b1 = row(12, b + w);
-    let part = FeedForward { w1, b1, w2: vec![Dyadic::ZERO; 12 * d], b2: vec![Dyadic::ZERO; d] };
-    let w_o: Vec<_> = (0..d).map(|_| sparse(row(2, x - v))).collect();
-    let values: Vec<Dyadic> = row(4, v);
-    let attention =
-        Attention { hard: false, heads: 1, size: 2, mask: Mask::None, w_q: vec![], w_k: vec![], w_v: vec![], w_o };
-    let block = Block::new(Some(&attention), Some(&part));
-    let z: Vec<Vec<Ball>> = values.chunks(2).map(|z| z.iter().map(|z| Ball::exact(*z)).collect()).collect();
-    let hull: Vec<Ball> = (0..2).map(|k| z[0][k].hull(z[1][k])).collect();
-    let (mut sizes, mut both) = (Vec::new(), Vec::new());
-    for c in 0..d {
-        let (word, place) = (largest(&words, c), largest(&places, c));
-        both.push(!word.is_zero() && !place.is_zero());
-        sizes.push(word.plus(place).scaled(i32::from(both[c])).size());
-    }
-    let screen = Screen::new(arithmetic, &block, &sizes, &both, &hull)?;
-    let (mut off, mut on) = (0, 0);
-    for (word, place) in words.iter().flat_map(|word| places.iter().map(move |place| (word, place))) {
-        let (of_word, of_place) = (screen.entries(word), screen.entries(place));
-        let sum = |(x, y): (&Dyadic, &Dyadic)| match arithmetic {
-            Arithmetic::Real => x.plus_exactly(*y),
-            Arithmetic::Float { format, .. } => x.plus(*y, format),
-        };
-        let Some(x) = word.iter().zip(place).map(sum).collect::<Option<Vec<_>>>() else { continue };
+    let mut draw = |n: usize, scale: i32| (0..n).map(|_| random.number(format, scale, spread)).collect::<Vec<f64>>();
+    let (words, places, values) = (draw(3 * d, x), draw(2 * d, x - 3), draw(4, v));
+    let tensor = |shape: &[usize], entries: &[f64]| numbers(shape, format, entries);
+    let part = FeedForward {
+        hidden: UNITS,
+        w1: tensor(&[UNITS, d], &draw(UNITS * d, w)),
+        b1: tensor(&[UNITS], &draw(UNITS, b + w)),
+        w2: tensor(&[d, UNITS], &vec![0.0; UNITS * d]),
+        b2: tensor(&[d], &vec![0.0; d]),
+    };
+    let zero = tensor(&[1, 2, d], &vec![0.0; 2 * d]);
+    let attention = Attention {
+        hard: false,
+        heads: 1,
+        size: 2,
+        mask: Mask::None,
+        w_q: zero.clone(),
+        w_k: zero.clone(),
+        w_v: zero,
+        w_o: tensor(&[1, d, 2], &draw(2 * d, x - v)),
+    };
+    let model = Model {
+        d,
+        dtype: Dtype::Float(format),
+        max_length: Some(2),
+        vocabulary: None,
+        start: None,
+        embedding: None,
+        positions: Some(tensor(&[2, d], &places)),
+        pre_feed_forward: None,
+        layers: vec![Layer { attention: Some(attention), feed_forward: Some(part) }],
+        head: None,
+    };
+    let network = Network::new(&model, arithmetic)?;
+    let vectors: Vec<Vec<Dyadic>> = words.chunks(d).map(|x| x.iter().map(|x| dyadic(*x)).collect()).collect();
+    let inputs = Inputs { vectors, ids: vec![0, 1, 2, 0], offsets: vec![0, 2, 4], start: None };
+    let z: Vec<Vec<Ball>> = values.chunks(2).map(|z| z.iter().map(|z| Ball::exact(dyadic(*z))).collect()).collect();
+    let screen = Screen::new(&network, &inputs, z.iter())?;
+    let (block, mut off, mut on) = (&network.blocks[0], 0, 0);
+    for (vector, place) in inputs.vectors.iter().flat_map(|word| (0..2).map(move |place| (word, place))) {
+        let word = screen.word(vector)?;
+        let Some(x) = network.input(vector, place) else { continue };
         let x: Vec<Ball> = x.into_iter().map(Ball::exact).collect();
         for z in &z {
-            let token = skip(arithmetic, Some(&attention), &x, z)?;
-            for j in 0..12 {
-                let is_off = screen.is_off(j, of_word[j], of_place[j], screen.of_heads(block.gains(j), z, j));
-                let unit = block.unit(arithmetic, &token, j)?;
+            let (token, open) = (block.skip(arithmetic, &x, z)?, screen.open(&word, place, z));
+            for j in 0..UNITS {
+                let (is_off, unit) = (!open.contains(&j), block.unit(arithmetic, &token, j)?);
                 off += usize::from(is_off);
                 on += usize::from(unit.before.is_positive());
                 assert!(!(is_off && unit.before.is_positive()), "unit {j} is called off and gives {:?}", unit.before);

@@ -6,7 +6,7 @@ mod trees;
 use monolayer_core::exact::big::Big;
 use monolayer_core::exact::real::Scaled;
 use monolayer_core::rules::ball::Ball;
-use monolayer_core::rules::sum::{Arithmetic, Sum, Term, sum, weighted_sum};
+use monolayer_core::rules::sum::{Arithmetic, Sum, Term, sum};
 use monolayer_core::{Dyadic, Format};
 
 const F32: Arithmetic = Arithmetic::Float { format: Format::F32, exp_ulp: 4 };
@@ -139,7 +139,6 @@ fn no_tree_leaves_the_bounds() {
         let weighted = weights().zip(&balls).map(|(w, x)| Term::weighted(w, *x));
         let sums = [
             sum(F32, weighted.chain([Term::addend(addend)])),
-            weighted_sum(F32, weights().zip(&balls).map(|(w, x)| (w, *x, *x)), addend),
             sum(F32, wide.iter().zip(&balls).map(|(a, b)| Term::product(*a, *b)).chain([Term::addend(addend)])),
         ];
         for found in sums {

@@ -1,4 +1,4 @@
-//! What a step of training takes and what it tells.
+//! The input of a training step, and what the step reports.
 
 /// Sequences packed one after another.
 #[derive(Debug, Clone, Copy)]

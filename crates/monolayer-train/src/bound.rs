@@ -1,4 +1,4 @@
-//! The arithmetic that training cannot do without: the products of its linear maps, forward and back. What
+//! The matrix products of a training step alone, forward and backward: a lower bound on its time, which
 //! `monolayer bench train` measures beside a run.
 
 // Only what is inlined into `vectorized` is compiled for wider vector units.
@@ -79,9 +79,9 @@ pub fn seconds_per_token(a: &Architecture, chunk: usize) -> f64 {
 /// with whole products, as the trainer does it, and unit by unit without those at zero.
 pub fn skipping_zeros(a: &Architecture, chunk: usize, firing: f64) -> [f64; 2] {
     let block = Block::new(a.dim, a.hidden, chunk, firing);
-    let mut room = block.room();
-    let whole = fastest(|| block.whole(&mut room));
-    let skipping = fastest(|| block.skipping(&mut room));
+    let mut buffers = block.buffers();
+    let whole = fastest(|| block.whole(&mut buffers));
+    let skipping = fastest(|| block.skipping(&mut buffers));
     [whole, skipping].map(|seconds| seconds / chunk as f64)
 }
 
@@ -98,9 +98,9 @@ struct Block {
     zeros: Vec<f32>,
 }
 
-/// Gradients: of the input, of W1, of W2 (with a row for each unit where units are skipped), of b1 and b2; and room.
+/// Gradients: of the input, of W1, of W2 (with a row for each unit where units are skipped), of b1 and b2; and of the hidden units.
 #[derive(Clone)]
-struct Room {
+struct Buffers {
     dh: Vec<f32>,
     w1: Vec<f32>,
     w2: Vec<f32>,
@@ -120,10 +120,10 @@ impl Block {
         Self { d, h, hidden, dy, w1, w2, w2_rows, zeros: vec![0.0; q.max(d)] }
     }
 
-    fn room(&self) -> Room {
+    fn buffers(&self) -> Buffers {
         let (d, q) = (self.d, self.w1.len() / self.d);
         let zeros = |len: usize| vec![0.0; len];
-        Room {
+        Buffers {
             dh: self.dy.clone(),
             w1: zeros(q * d),
             w2: zeros(q * d),
@@ -133,32 +133,34 @@ impl Block {
         }
     }
 
-    fn whole(&self, room: &mut Room) {
-        let (d, q) = (self.d, room.b1.len());
+    fn whole(&self, buffers: &mut Buffers) {
+        let (d, q) = (self.d, buffers.b1.len());
         let weights = Weights { w1: &self.w1, b1: &self.zeros[..q], w2: &self.w2, b2: &self.zeros[..d] };
-        let Room { dh, w1, w2, b1, b2, d_hidden } = room;
+        let Buffers { dh, w1, w2, b1, b2, d_hidden } = buffers;
         dh.copy_from_slice(&self.dy);
         b2.fill(0.0);
         backward(weights, &mut Gradients { w1, b1, w2, b2 }, d, (&self.h, &self.hidden), d_hidden, dh);
     }
 
-    fn skipping(&self, room: &mut Room) {
-        let (d, q) = (self.d, room.b1.len());
-        room.dh.copy_from_slice(&self.dy);
-        [&mut room.w1, &mut room.w2, &mut room.b1, &mut room.b2].into_iter().for_each(|list| list.fill(0.0));
+    fn skipping(&self, buffers: &mut Buffers) {
+        let (d, q) = (self.d, buffers.b1.len());
+        buffers.dh.copy_from_slice(&self.dy);
+        [&mut buffers.w1, &mut buffers.w2, &mut buffers.b1, &mut buffers.b2]
+            .into_iter()
+            .for_each(|list| list.fill(0.0));
         kernels::vectorized(
             #[inline(always)]
             || {
-                let rows = self.h.chunks_exact(d).zip(self.dy.chunks_exact(d)).zip(room.dh.chunks_exact_mut(d));
+                let rows = self.h.chunks_exact(d).zip(self.dy.chunks_exact(d)).zip(buffers.dh.chunks_exact_mut(d));
                 for (((h, dy), dh), hidden) in rows.zip(self.hidden.chunks_exact(q)) {
-                    add(1.0, dy, &mut room.b2);
+                    add(1.0, dy, &mut buffers.b2);
                     for (j, &r) in hidden.iter().enumerate().filter(|&(_, &r)| r > 0.0) {
                         let unit = j * d..(j + 1) * d;
                         let da = kernels::dot(&self.w2_rows[unit.clone()], dy);
-                        room.b1[j] += da;
+                        buffers.b1[j] += da;
                         add(da, &self.w1[unit.clone()], dh);
-                        add(da, h, &mut room.w1[unit.clone()]);
-                        add(r, dy, &mut room.w2[unit]);
+                        add(da, h, &mut buffers.w1[unit.clone()]);
+                        add(r, dy, &mut buffers.w2[unit]);
                     }
                 }
             },
@@ -179,7 +181,7 @@ mod tests {
     #[test]
     fn skipped_units_change_no_gradient() {
         let block = Block::new(8, 24, 10, 0.3);
-        let (mut whole, mut skipping) = (block.room(), block.room());
+        let (mut whole, mut skipping) = (block.buffers(), block.buffers());
         block.whole(&mut whole);
         block.skipping(&mut skipping);
         let w2: Vec<f32> = (0..24 * 8).map(|i| whole.w2[i % 8 * 24 + i / 8]).collect();

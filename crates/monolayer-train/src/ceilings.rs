@@ -1,4 +1,4 @@
-//! What accuracy means little below, and what no model can pass.
+//! What an accuracy is to be compared with: the word-majority baseline, and the ceiling that no model can exceed.
 
 use monolayer::data::context::Contexts;
 use monolayer::data::{Dataset, Labels};

@@ -50,7 +50,7 @@ pub fn forward<R: Real>(weights: Weights<R>, d: usize, h: &[R], hidden: &mut [R]
     product((tokens, d, q), (hidden, (q, 1)), (weights.w2, (1, q)), out, true);
 }
 
-/// Turns the gradient `dy` of the output into that of the input, in place; `d_hidden` is room for da.
+/// Turns the gradient `dy` of the output into that of the input, in place; `d_hidden` is a buffer for da.
 pub fn backward<R: Real>(
     weights: Weights<R>,
     gradients: &mut Gradients<R>,

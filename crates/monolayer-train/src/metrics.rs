@@ -1,4 +1,4 @@
-//! What a run reports while it goes on.
+//! The metrics of a run: loss, accuracy, F1, speed.
 
 use monolayer::data::{Dataset, Labels};
 use serde::{Deserialize, Serialize};

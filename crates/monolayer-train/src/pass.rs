@@ -1,4 +1,4 @@
-//! A chunk of sequences through all layers, forward and back.
+//! The forward and the backward pass of a chunk of sequences through all layers.
 
 // Only what is inlined into `vectorized` is compiled for wider vector units.
 #![allow(clippy::inline_always)]
@@ -41,7 +41,7 @@ struct Tape<R> {
     deviation: [Vec<R>; 2],
 }
 
-/// Room for one chunk.
+/// The buffers of one chunk.
 #[derive(Debug, Default)]
 pub struct Chunk<R> {
     /// Sequences of the batch.
@@ -63,8 +63,8 @@ pub struct Chunk<R> {
     pub times: Times,
 }
 
-/// Makes room, whatever was there.
-fn room<R: Real>(list: &mut Vec<R>, len: usize) -> &mut [R] {
+/// A slice of this length; what was in it is not cleared.
+fn buffer<R: Real>(list: &mut Vec<R>, len: usize) -> &mut [R] {
     list.resize(list.len().max(len), R::ZERO);
     &mut list[..len]
 }
@@ -101,7 +101,7 @@ impl<R: Real> Pass<'_, R> {
         let mut start = Instant::now();
         chunk.tapes.resize_with(chunk.tapes.len().max(self.layout.layers.len()), Tape::default);
         let Chunk { tapes, output, scratch, sequences, times, .. } = chunk;
-        self.embed(sequences.clone(), room(output, range.len() * d));
+        self.embed(sequences.clone(), buffer(output, range.len() * d));
         times.embedding += lap(&mut start);
         let offsets = &self.batch.offsets[sequences.start..=sequences.end];
         for (layer, tape) in self.layout.layers.iter().zip(tapes) {
@@ -109,26 +109,26 @@ impl<R: Real> Pass<'_, R> {
             self.attend(layer, tape, offsets, scratch);
             let middle = &mut tape.middle[..range.len() * d];
             if !layer.norm_1.is_empty() {
-                let normal = room(&mut tape.normal[0], range.len() * d);
+                let normal = buffer(&mut tape.normal[0], range.len() * d);
                 norm::forward(
                     self.weights(&layer.norm_1),
                     d,
                     middle,
                     normal,
-                    room(&mut tape.deviation[0], range.len()),
+                    buffer(&mut tape.deviation[0], range.len()),
                 );
             }
             times.attention += lap(&mut start);
-            let out = room(output, range.len() * d);
+            let out = buffer(output, range.len() * d);
             if self.architecture.hidden > 0 {
-                let hidden = room(&mut tape.hidden, range.len() * self.architecture.hidden);
+                let hidden = buffer(&mut tape.hidden, range.len() * self.architecture.hidden);
                 feed_forward::forward(self.feed_forward(layer), d, middle, hidden, out);
             } else {
                 out.copy_from_slice(middle);
             }
             if !layer.norm_2.is_empty() {
-                let normal = room(&mut tape.normal[1], range.len() * d);
-                norm::forward(self.weights(&layer.norm_2), d, out, normal, room(&mut tape.deviation[1], range.len()));
+                let normal = buffer(&mut tape.normal[1], range.len() * d);
+                norm::forward(self.weights(&layer.norm_2), d, out, normal, buffer(&mut tape.deviation[1], range.len()));
             }
             times.feed_forward += lap(&mut start);
         }
@@ -162,7 +162,7 @@ impl<R: Real> Pass<'_, R> {
         let a = self.architecture;
         let (d, width, tokens) = (a.dim, a.mixed(), offsets[offsets.len() - 1] - offsets[0]);
         let input = &tape.input[..tokens * d];
-        let projected = room(&mut tape.projected, a.projections() * tokens);
+        let projected = buffer(&mut tape.projected, a.projections() * tokens);
         product(
             (a.projections(), tokens, d),
             (self.weights(&layer.project), (d, 1)),
@@ -170,7 +170,7 @@ impl<R: Real> Pass<'_, R> {
             projected,
             false,
         );
-        let mixed = room(&mut tape.mixed, width * tokens);
+        let mixed = buffer(&mut tape.mixed, width * tokens);
         tape.softmax.resize(tape.softmax.len().max(a.heads * tokens), Softmax::default());
         for head in 0..a.heads {
             for window in offsets.windows(2) {
@@ -184,7 +184,7 @@ impl<R: Real> Pass<'_, R> {
                 );
             }
         }
-        let middle = room(&mut tape.middle, tokens * d);
+        let middle = buffer(&mut tape.middle, tokens * d);
         middle.copy_from_slice(input);
         product((tokens, d, width), (mixed, (width, 1)), (self.weights(&layer.w_o), (d, 1)), middle, true);
     }
@@ -209,7 +209,7 @@ impl<R: Real> Pass<'_, R> {
         dy.resize(tokens * d, R::ZERO);
         match self.batch.targets {
             Targets::Labels(labels) => {
-                let scores = room(&mut chunk.scores, tokens * self.layout.head_bias.len());
+                let scores = buffer(&mut chunk.scores, tokens * self.layout.head_bias.len());
                 self.score(output, scores);
                 let classes = self.layout.head_bias.len();
                 chunk.sum = loss::cross_entropy(scores, classes, &labels[range], back);
@@ -262,7 +262,7 @@ impl<R: Real> Pass<'_, R> {
             return;
         }
         let classes = self.layout.head_bias.len();
-        let scores = room(&mut chunk.scores, tokens * classes);
+        let scores = buffer(&mut chunk.scores, tokens * classes);
         self.score(output, scores);
         scores.chunks_exact(classes).for_each(&mut each);
     }
@@ -291,7 +291,7 @@ impl<R: Real> Pass<'_, R> {
         let (w2, b2) = rest.split_at_mut(q * d);
         let mut gradients = feed_forward::Gradients { w1, b1, w2, b2 };
         let stored = (&tape.middle[..tokens * d], &tape.hidden[..tokens * q]);
-        let d_hidden = room(&mut chunk.d_hidden, tokens * q);
+        let d_hidden = buffer(&mut chunk.d_hidden, tokens * q);
         feed_forward::backward(self.feed_forward(layer), &mut gradients, d, stored, d_hidden, dy);
     }
 
@@ -307,10 +307,10 @@ impl<R: Real> Pass<'_, R> {
             norm::backward(self.weights(&layer.norm_1), &mut gradient[layer.norm_1.clone()], d, stored, dy);
         }
         let (input, mixed) = (&tape.input[..tokens * d], &tape.mixed[..tokens * width]);
-        let d_mixed = room(d_mixed, tokens * width);
+        let d_mixed = buffer(d_mixed, tokens * width);
         product((width, d, tokens), (mixed, (1, width)), (dy, (d, 1)), &mut gradient[layer.w_o.clone()], false);
         product((tokens, width, d), (dy, (d, 1)), (self.weights(&layer.w_o), (1, d)), d_mixed, false);
-        let d_projected = room(d_projected, a.projections() * tokens);
+        let d_projected = buffer(d_projected, a.projections() * tokens);
         d_projected.fill(R::ZERO);
         for head in 0..a.heads {
             for window in offsets.windows(2) {

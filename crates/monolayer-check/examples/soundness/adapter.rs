@@ -4,16 +4,15 @@ use std::fs;
 use std::path::Path;
 
 use monolayer_core::Format;
+use monolayer_core::claims::{Request, check};
 use monolayer_core::exact::real::Rational;
 use monolayer_core::model::Model;
 use monolayer_core::read::data::{Data, Kind};
 use monolayer_core::read::{Limits, certificate, data, directory};
 use monolayer_core::rules::attention::{Projected, Seen, project};
 use monolayer_core::rules::ball::Ball;
-use monolayer_core::rules::claims::{Request, check};
-use monolayer_core::rules::forward::{Block, score, skip};
 use monolayer_core::rules::judge::{Inputs, Judge, Verdict as Said};
-use monolayer_core::rules::prepare::Prepared;
+use monolayer_core::rules::network::{Block, Network};
 use monolayer_core::rules::sum::Arithmetic as Rules;
 
 use super::case::{Arithmetic, Case, Claim};
@@ -156,7 +155,7 @@ pub fn judge(case: &Case, graphs: &[Graph], dir: &Path) -> Found {
         Ok(found) => found,
         Err(why) => return refused(why),
     };
-    let tokens = found.pass.iter().flat_map(|pass| &pass.tokens).zip(&found.impossible);
+    let tokens = found.pass.iter().flat_map(|pass| pass.tokens.iter().zip(&pass.impossible));
     let tokens = tokens.map(|(token, impossible)| match token.verdict {
         _ if *impossible => Judgment::Impossible,
         Said::Right => Judgment::Right,
@@ -188,11 +187,10 @@ fn kind(claim: &Claim) -> &'static str {
 
 fn enclosures(case: &Case, model: &Model, data: &Data, graphs: &[Graph]) -> Vec<Vec<Option<Enclosure>>> {
     let rules = arithmetic(case);
-    let (Ok(inputs), Some(prepared)) = (Inputs::new(model, data), Prepared::new(model, rules)) else { return vec![] };
-    let judge = Judge::new(&prepared, &inputs);
+    let (Ok(inputs), Some(network)) = (Inputs::new(model, data), Network::new(model, rules)) else { return vec![] };
+    let judge = Judge { network: &network, inputs: &inputs };
     let one = |(s, graph): (usize, &Graph)| {
-        let mut walk =
-            Walk { rules, judge: &judge, prepared: &prepared, model, graph, found: vec![None; graph.nodes.len()] };
+        let mut walk = Walk { rules, judge: &judge, model, graph, found: vec![None; graph.nodes.len()] };
         // A step that may overflow ends the walk.
         let _ = walk.sequence(s);
         walk.found
@@ -204,7 +202,6 @@ fn enclosures(case: &Case, model: &Model, data: &Data, graphs: &[Graph]) -> Vec<
 struct Walk<'a> {
     rules: Rules,
     judge: &'a Judge<'a>,
-    prepared: &'a Prepared<'a>,
     model: &'a Model,
     graph: &'a Graph,
     found: Vec<Option<Enclosure>>,
@@ -221,17 +218,17 @@ impl Walk<'_> {
     }
 
     fn sequence(&mut self, sequence: usize) -> Option<()> {
-        let mut tokens = self.judge.tokens(sequence)?;
+        let mut tokens = self.judge.tokens(sequence, 0)?;
         self.note(0, |name| (name.stage == Stage::Input).then(|| tokens[name.token][name.index]));
         let first = usize::from(self.model.pre_feed_forward.is_some());
-        for (at, block) in self.judge.blocks.iter().enumerate() {
+        for (at, block) in self.judge.network.blocks.iter().enumerate() {
             let layer = if at < first { PRE } else { at - first };
             tokens = self.block(block, layer, &tokens)?;
         }
-        if let Some(head) = &self.prepared.head {
+        if let Some((weight, _)) = &self.judge.network.head {
             for (t, y) in tokens.iter().enumerate() {
-                for l in 0..head.bias.len() {
-                    let found = score(self.rules, head, l, y)?.computed();
+                for l in 0..weight.rows() {
+                    let found = self.judge.network.score(l, y)?.computed();
                     let name = |name: Name| name.stage == Stage::Label && name.token == t && name.index == l;
                     self.note(self.model.layers.len(), |n| name(n).then_some(found));
                 }
@@ -244,9 +241,8 @@ impl Walk<'_> {
         let heads = self.attention(block, layer, tokens)?;
         let mut after = Vec::new();
         for (t, (x, z)) in tokens.iter().zip(&heads).enumerate() {
-            let token = skip(self.rules, block.attention, x, z)?;
-            let hidden = block.part.map_or(0, |part| part.w1.len());
-            let units = (0..hidden).map(|j| block.unit(self.rules, &token, j)).collect::<Option<Vec<_>>>()?;
+            let token = block.skip(self.rules, x, z)?;
+            let units = (0..block.hidden()).map(|j| block.unit(self.rules, &token, j)).collect::<Option<Vec<_>>>()?;
             let balls: Vec<(Ball, Ball)> = units.iter().map(|unit| (unit.before, unit.after)).collect();
             let output = block.output(self.rules, &token, units)?;
             self.note(layer, |name| {
@@ -266,7 +262,7 @@ impl Walk<'_> {
 
     /// What every token reads. Weights are known up to a common factor only: their means are compared, not they.
     fn attention(&mut self, block: &Block, layer: usize, tokens: &[Vec<Ball>]) -> Option<Vec<Vec<Ball>>> {
-        let Some(attention) = block.attention else { return Some(vec![vec![]; tokens.len()]) };
+        let Some(attention) = &block.attention else { return Some(vec![vec![]; tokens.len()]) };
         let (n, size, width) = (tokens.len(), attention.size, attention.heads * attention.size);
         let projected: Projected = project(self.rules, attention, tokens)?;
         self.note(layer, |name| {

@@ -137,7 +137,11 @@ impl<'a> Draw<'a> {
 
     fn block(&mut self, d: usize, x: i64) -> Block {
         // So many that a checker may take its tables.
-        let hidden = if self.random.once_in(24) { 64 + self.random.below(8) } else { 1 + self.random.below(12) };
+        let hidden = match self.random.below(24) {
+            0 => 64 + self.random.below(8),
+            1 => 16 + self.random.below(17),
+            _ => 1 + self.random.below(12),
+        };
         let unit = self.anywhere();
         let out = x + self.between(-3, 3);
         Block {
@@ -192,7 +196,8 @@ impl<'a> Draw<'a> {
 
     /// A model; `second` allows what only the second format has.
     pub fn model(&mut self, labels: Option<usize>, second: bool) -> Model {
-        let d = 1 + self.random.below(8);
+        // Now and then so wide that long sums go in fixed point.
+        let d = if self.random.once_in(20) { 16 + self.random.below(9) } else { 1 + self.random.below(8) };
         let x = if self.random.once_in(2) { self.between(-3, 3) } else { self.anywhere() };
         self.x = x;
         let words = 2 + self.random.below(4);

@@ -8,9 +8,9 @@ use monolayer::data::context::Contexts;
 use monolayer::paper::attention::Mask;
 use monolayer_check::source::{self, Source};
 use monolayer_check::{Format, Options, Precision, Verdict, verify};
+use monolayer_core::claims::context;
 use monolayer_core::model::Mask as CoreMask;
 use monolayer_core::read::{Limits, directory};
-use monolayer_core::rules::context;
 
 use crate::common;
 use crate::common::spoil::fuzz;
@@ -102,8 +102,9 @@ fn the_same_tokens_are_impossible() {
             let names: Vec<u64> = (0..ours.data.different() as u64).collect();
             let masks = [if mask == Mask::Causal { &CoreMask::Causal } else { &CoreMask::None }];
             let contexts = context::contexts(&ours.data, &names, positions, &masks);
-            let found = context::impossible(&contexts, ours.data.labels.as_ref().unwrap());
-            let found: Vec<usize> = (0..found.len()).filter(|&t| found[t]).collect();
+            let (labels, favored) = (ours.data.labels.as_ref().unwrap(), context::favored);
+            let found = favored(&contexts, labels);
+            let found: Vec<usize> = (0..found.len()).filter(|&t| found[t] != labels[t]).collect();
             assert_eq!(expected, found, "{text}, positions {positions}, {mask:?}");
         }
     }

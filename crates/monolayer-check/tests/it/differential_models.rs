@@ -311,6 +311,26 @@ fn spoiled_exact_numbers_are_read_alike() {
     assert!(accepted.get() > 0);
 }
 
+/// Short texts of numbers that are long when written out.
+#[test]
+fn long_exact_numbers_are_read_alike() {
+    let dir = tempfile::tempdir().unwrap();
+    Files::honest().write_exact(dir.path(), "");
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/weights/honest");
+    let honest = fs::read_to_string(corpus).unwrap();
+    for (number, read) in [("0.1e99925", true), ("-1.5E-99925", true), ("1e400000", true), ("1e1100000", false)] {
+        fs::write(dir.path().join("weights.json"), honest.replacen("\"0.25\"", &format!("{number:?}"), 1)).unwrap();
+        assert_eq!(alike(dir.path()), read, "{number}");
+    }
+    // Each is short enough; together they stand for more zeros than the file may.
+    for (count, read) in [(3, true), (4, false)] {
+        let places = ["\"0.25\"", "\"75e-2\"", "\"0.5\"", "\"-0.5\""].into_iter().take(count);
+        let spoiled = places.fold(honest.clone(), |file, number| file.replacen(number, "\"1e-260000\"", 1));
+        fs::write(dir.path().join("weights.json"), spoiled).unwrap();
+        assert_eq!(alike(dir.path()), read, "{count}");
+    }
+}
+
 #[test]
 fn hostile_models_are_read_alike_where_they_are_read() {
     let attacks = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../attacks");

@@ -7,8 +7,11 @@ mod differential_models;
 mod distance;
 mod examples;
 mod expressions;
+mod fail_closed;
 mod fuzz;
 mod perturbed;
+#[cfg(unix)]
+mod resources;
 mod second_opinion;
 #[allow(dead_code)]
 #[path = "../../examples/soundness/main.rs"]

@@ -1,7 +1,7 @@
-//! The checker and `tools/second_opinion.py` (mpmath intervals) never contradict each other in real arithmetic, on models of all
-//! scales; on ordinary ones they agree token by token.
+//! The checker and `tools/second_opinion.py` (intervals of its own) never contradict each other in real arithmetic, on models of
+//! all scales; on ordinary ones they agree token by token.
 //!
-//! Needs a Python with mpmath: `MONOLAYER_PYTHON` names it, else `python3` is tried.
+//! Needs any Python 3.11: `MONOLAYER_PYTHON` names it, else `python3` is tried.
 
 use std::path::Path;
 use std::process::Command;
@@ -17,9 +17,12 @@ use serde_json::Value;
 
 fn python() -> Option<String> {
     let python = std::env::var("MONOLAYER_PYTHON").unwrap_or_else(|_| "python3".into());
-    let works = Command::new(&python).args(["-c", "import mpmath"]).output().is_ok_and(|out| out.status.success());
+    let works = Command::new(&python)
+        .args(["-c", "import sys; assert sys.version_info >= (3, 11)"])
+        .output()
+        .is_ok_and(|out| out.status.success());
     if !works {
-        eprintln!("SKIPPED: no Python with mpmath (set MONOLAYER_PYTHON)");
+        eprintln!("SKIPPED: no Python 3.11 (set MONOLAYER_PYTHON)");
     }
     works.then_some(python)
 }

@@ -164,7 +164,7 @@ fn other_data_is_judged_by_itself() {
 fn limits_name_the_option_that_raises_them() {
     let (dir, path) = written(&Files::honest(), DATA, "data.conll");
     certify(dir.path(), DATA, &json!([{"kind": "labels", "arithmetic": "f32", "right": 5}]));
-    for limit in ["bytes=10", "json=10", "labels=1", "claims=0", "tokens=4", "length=2"] {
+    for limit in ["bytes=10", "json=10", "labels=1", "claims=0", "tokens=4", "length=2", "pairs=12"] {
         let mut options = Options::default();
         set_limit(&mut options.limits, limit).unwrap();
         let report = verify(dir.path(), path.to_str(), &options);

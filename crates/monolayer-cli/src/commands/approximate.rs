@@ -21,68 +21,71 @@ use serde_json::{Value, json};
 use super::{Outcome, Shared};
 use crate::output::{Progress, count, table};
 
-/// Compile a function into a quantizer, one rank-1 attention layer and one feed-forward block, with a certified bound on d_p
+/// Compile a function on sequences into a quantizer, one rank-1 attention layer and one feed-forward block
 ///
-/// The function is given by one expression per output coordinate, separated by semicolons: x1 to xd are the token's
-/// coordinates; sum, mean, min, max and var with one argument run over all tokens, and inside them own1 to ownd are the output
-/// token's; place is the token's place from 1. It works on the unit cube of d x n numbers; outside, the model returns 0.
+/// The result comes with a certified bound on d_p, the L^p distance between the model and the function over the unit cube of
+/// d x n numbers (Proposition 1). Outside the cube the model returns 0.
+///
+/// The function is given by one expression per output coordinate, separated by semicolons. x1 to xd are the coordinates of
+/// the token. sum, mean, min, max and var with one argument run over all tokens; inside them, x1 to xd belong to the running
+/// token and own1 to ownd to the output token. place is the position of the token, counted from 1.
 #[derive(clap::Args)]
 #[command(
     after_help = "Example: monolayer approximate --function 'x1*mean(x1)' --dim 1 --length 2 --epsilon 0.1 --out model"
 )]
 pub struct Args {
-    /// One expression per output coordinate, separated by semicolons; or the name of a known function, see --list
+    /// The function: one expression per output coordinate, separated by semicolons, or a name from --list
     #[arg(long, value_name = "EXPR", required_unless_present = "list", allow_hyphen_values = true)]
     function: Option<String>,
-    /// Coordinates of a token: d
+    /// Number d of coordinates of a token
     #[arg(long, value_name = "D", required_unless_present = "list")]
     dim: Option<usize>,
-    /// Tokens of a sequence: n
+    /// Number n of tokens in a sequence
     #[arg(long, value_name = "N", required_unless_present = "list")]
     length: Option<usize>,
     /// The model directory to write
     #[arg(long, value_name = "DIR", required_unless_present = "list")]
     out: Option<PathBuf>,
-    /// Parts of each coordinate
+    /// Cut each coordinate into this many parts
     #[arg(long, value_name = "G", conflicts_with = "epsilon", required_unless_present_any = ["epsilon", "list"])]
     grid: Option<usize>,
-    /// The bound on d_p to meet, with the smallest grid that does
+    /// Use the smallest grid whose certified bound on d_p is at most this
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     epsilon: Option<f64>,
-    /// Equal parts for --epsilon, too, instead of parts adapted to the function
+    /// With --epsilon: use parts of equal width instead of adapting them to the function
     #[arg(long)]
     uniform: bool,
-    /// The exponent p of d_p
+    /// Exponent p of d_p
     #[arg(long, default_value_t = 2.0, allow_negative_numbers = true)]
     p: f64,
-    /// Vectors for places: auto where the function uses places, none
+    /// Position vectors
     #[arg(long, value_enum, default_value = "auto", num_args = 0..=1, default_missing_value = "auto")]
     positions: PositionsArg,
-    /// The seed of the search for codes and of the measured distance
+    /// Seed of the search for cell codes and of the measured distance
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// How many codes to try, where there is a search (several coordinates and three tokens or more)
+    /// Number of codes to try, where codes are searched for (d >= 2 and n >= 3)
     #[arg(long, value_name = "N", default_value_t = CANDIDATES)]
     candidates: usize,
-    /// Evaluations of the function in a cell, at most: more make the bound sharper
+    /// Largest number of boxes a cell is cut into for its error bound; more give a sharper bound
     #[arg(long, value_name = "N", default_value_t = EFFORT)]
     effort: usize,
-    /// The most ids to make
+    /// Largest number of context ids allowed
     #[arg(long, value_name = "N", default_value_t = MOST_IDS)]
     most_ids: u64,
-    /// Sequences that d_p is measured with (default: as many as take seconds)
+    /// Number of sequences for measuring d_p (default: as many as take a few seconds)
     #[arg(long, value_name = "N")]
     points: Option<usize>,
-    /// List the known functions
+    /// List the functions that have a name
     #[arg(long)]
     list: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum PositionsArg {
-    /// Where the function uses places
+    /// Used if the function uses `place`
     Auto,
-    /// Refuse functions that use places
+    /// Not used; a function that uses `place` is refused
     None,
 }
 

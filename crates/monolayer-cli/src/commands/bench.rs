@@ -20,7 +20,7 @@ use serde_json::json;
 use super::{Outcome, Shared, context};
 use crate::output::table;
 
-/// Measured speed, with the machine's limit measured beside it in the same run
+/// Measure speed, next to the machine's limit or to PyTorch, measured in the same run
 #[derive(clap::Args)]
 #[command(after_help = "Example: monolayer bench forward")]
 pub struct Args {
@@ -30,17 +30,17 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Name {
-    /// The feed-forward block (3) against the machine's peak at matrix products
+    /// The feed-forward block (eq. 3), compared with the machine's peak for matrix products
     Forward {
-        /// Tokens in a run
+        /// Number of tokens in a run
         #[arg(long, default_value_t = 16_384)]
         tokens: usize,
     },
-    /// The search for a contextual map: gap against candidates and time, and the time of one pass over the data
+    /// The search for a contextual mapping: gap and time for growing numbers of candidates, and the time of one pass
     Context(context::MapArgs),
     Memorize(memorize::Args),
     Train(train::Args),
-    /// Running a compiled model through its gates against running it with plain matrix products
+    /// Running a compiled model: skipping hidden units that cannot be active, compared with plain matrix products
     Predict {
         /// The model directory
         #[arg(value_name = "DIR")]

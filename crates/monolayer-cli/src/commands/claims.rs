@@ -8,20 +8,21 @@ use serde_json::json;
 use super::{Outcome, Shared};
 use crate::output::{Progress, table};
 
-/// Every statement of the paper as a run: a verdict computed, the numbers behind it, a counterexample where there is one
+/// Test every statement of the paper numerically, and print a verdict with its evidence
 ///
-/// A statement holds, holds after repair, or is false as printed. Ends with 1 where a computed verdict is not the one that
-/// docs/paper.md lists, or a run fails.
+/// A statement "holds", "holds after repair" or is "false as printed"; a false one comes with a counterexample. "Holds" means
+/// that no test here contradicts it: that is evidence, not a proof. Exit code 1 if a verdict differs from the one in
+/// docs/paper.md, or if a run fails.
 #[derive(clap::Args)]
 #[command(after_help = "Example: monolayer claims --only theorem-1 -v")]
 pub struct Args {
-    /// Run more of everything
+    /// Run larger tests
     #[arg(long)]
     full: bool,
-    /// The corpus for claims about corpora (default: an embedded one): a dataset of words with classes
+    /// Corpus for statements about corpora, words with class labels (default: the embedded corpus)
     #[arg(long, value_name = "FILE")]
     data: Option<String>,
-    /// Run only the claims whose id begins with this; may be repeated
+    /// Run only statements whose id starts with this; may be repeated
     #[arg(long, value_name = "ID")]
     only: Vec<String>,
 }

@@ -31,10 +31,12 @@ use self::report::Report;
 use super::{DataArgs, MaskArg, Outcome, Shared};
 use crate::output::Progress;
 
-/// The contextual map: one rank-1 attention layer that gives every token in every context an id of its own
+/// Compute the contextual mapping of Theorem 2: one rank-1 attention layer with a different id for every context
 ///
-/// At the tight scale the weights are searched for; at the scale of the paper they are those of Theorem 2. The ids' distances
-/// are proved (Definition 2, in real arithmetic). Ends with 1 where two contexts share an id or may do so.
+/// A context id is the number that the layer adds to a token, along one direction. Two contexts of a token can be told apart
+/// if their ids differ. The smallest distance between ids is proved, in real arithmetic (Definition 2). With --scale tight
+/// the weights are found by search and fit into floats; with --scale paper they are the theorem's own. Exit code 1 if two
+/// contexts have, or may have, the same id.
 #[derive(clap::Args)]
 #[command(after_help = "Example: monolayer context train.conll --labels --out map
 Example: monolayer context train.conll --scale paper --figure bits.svg
@@ -42,19 +44,19 @@ Example: monolayer context toy.jsonl --scale certified --way direct --max-bits 1
 pub struct Args {
     #[command(flatten)]
     pub map: MapArgs,
-    /// The size of the weights
+    /// Where the weights come from
     #[arg(long, value_enum, default_value = "tight")]
     scale: Scale,
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
-    #[arg(help = "The head size s: W_K, W_Q and W_V are s x d, of rank 1")]
+    #[arg(help = "Head size s: W_K, W_Q and W_V are s x d matrices of rank 1")]
     head_size: u32,
     #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = weight)]
-    #[arg(help = "The scale of queries, W_Q = kappa v^T, in place of one that is searched for")]
+    #[arg(help = "Use this kappa in W_Q = kappa v^T instead of searching for one")]
     kappa: Option<f64>,
     #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = weight)]
-    #[arg(help = "The length of W_O, in place of eq. 32")]
+    #[arg(help = "Use this length of W_O instead of eq. 32")]
     w_o: Option<f64>,
-    /// Write the layer as a model directory
+    /// Write the layer to this model directory, with a certificate
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -66,33 +68,33 @@ pub struct Args {
 pub struct MapArgs {
     #[command(flatten)]
     data: DataArgs,
-    /// Which tokens a query sees
+    /// Which tokens a token attends to
     #[arg(long, value_enum, default_value = "none")]
     mask: MaskArg,
-    /// Vectors for words: sign:D, random:D or a file of words and numbers
+    /// Word vectors: sign:D, random:D or a file of words and numbers
     #[arg(long, value_name = "CODES", default_value = "sign:64")]
     embedding: Embedding,
-    /// Vectors for places: auto (where labels contradict each other without them), none, sign:D, random:D or a file
+    /// Position vectors: auto (use them if labels conflict without), none, sign:D, random:D or a file
     #[arg(long, value_name = "CODES", default_value = "auto")]
     positions: Positions,
-    /// Widen the gap between contexts with different labels only
+    /// Search only for a gap between contexts with different labels
     #[arg(long)]
     pub labels: bool,
-    /// The seed of codes and search
+    /// Seed of the vectors and of the search
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
-    /// The effort of the search
+    /// Number of projections to try; more give a larger gap
     #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..))]
     pub candidates: u32,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Scale {
-    /// Weights with ids that a float can hold, found by search
+    /// Found by search, small enough that floats can represent the ids
     Tight,
-    /// Weights no larger than the lemmas ask for
+    /// As in the proof of Theorem 2, but no larger than the sharper Lemmas S and M need (docs/errata.md)
     Certified,
-    /// The weights of Theorem 2 as printed
+    /// Theorem 2 as printed
     Paper,
 }
 

@@ -15,32 +15,34 @@ use serde_json::{Value, json};
 use super::{DataArgs, MaskArg, Outcome, Shared, place_json};
 use crate::output::{count, percent, table};
 
-/// What is in a dataset: counts, contexts, conflicts, separatedness
+/// Describe a dataset: counts, contexts, conflicting labels, separatedness (Definition 1)
 ///
-/// A context is a token and the normalized multiset of the tokens it sees; with positions, tokens are (word, place). Tokens
-/// whose label differs from the majority of their context are impossible: no weights get them right.
+/// The context of a token is the token itself together with the multiset of tokens it attends to, up to a common factor of
+/// the multiplicities. With positions, a token is a pair (word, position). Attention cannot distinguish equal contexts, so
+/// where tokens with equal contexts have different labels, only the most frequent label can be learned. The other tokens
+/// are listed as conflicts: no weights get them right.
 #[derive(clap::Args)]
 #[command(after_help = "Example: monolayer data train.conll --embedding sign:64
 Example: monolayer data train.conll --labels iob2 --out train.iob2.conll")]
 pub struct Args {
     #[command(flatten)]
     data: DataArgs,
-    /// Which tokens a query sees
+    /// Which tokens a token attends to
     #[arg(long, value_enum, default_value = "none")]
     mask: MaskArg,
-    /// Vectors for words, to measure their separation: sign:D, random:D or a file of words and numbers
+    /// Measure the separatedness of these word vectors: sign:D, random:D or a file of words and numbers
     #[arg(long, value_name = "CODES")]
     embedding: Option<Embedding>,
-    /// The seed of the vectors for words
+    /// Seed of the word vectors
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// How entities are written as labels: as-is, iob1 or iob2
+    /// Rewrite entity labels: as-is (keep them), iob1 or iob2
     #[arg(long, value_name = "SCHEME", default_value = "as-is")]
     labels: LabelScheme,
-    /// Write the words with their labels to a file of two columns
+    /// Write words and labels to this file, as two columns
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Write the canonical form, whose hash is the hash of the dataset, to a file of JSON lines
+    /// Write the canonical form (JSON lines) to this file; its hash identifies the dataset
     #[arg(long, value_name = "FILE")]
     canonical: Option<PathBuf>,
 }

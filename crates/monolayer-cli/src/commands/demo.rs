@@ -14,14 +14,14 @@ use serde_json::json;
 use super::{Outcome, Shared, memorize};
 use crate::output::{Progress, count};
 
-/// The tour on an embedded example: compile it, run it, check it, break it, and a page to look at
+/// Show everything on a small embedded corpus: compile it, run the model, check it, break it, and write a page about it
 #[derive(clap::Args)]
 #[command(after_help = "Example: monolayer demo")]
 pub struct Args {
-    /// Where to write the model and the page (default: a new directory among the system's temporary files)
+    /// Directory for the model and the page (default: a new temporary directory)
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Write the picture of the context ids of "May", as SVG or, by its ending, PNG
+    /// Write the picture of the context ids of "May" to this file, SVG or PNG
     #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
 }

@@ -12,27 +12,28 @@ use super::{Outcome, Shared};
 use crate::interrupt;
 use crate::output::Progress;
 
-/// An experiment: measurements on a grid, figures, and what was seen
+/// Run an experiment: measurements over a grid of parameters, figures, and a summary
 ///
-/// A run is a directory: config.json, points.jsonl (a line per grid point, as it is computed), figures/*.svg and *.png,
-/// summary.md. Started again with the same --out, it goes on where it stopped. `monolayer report DIR` shows it.
+/// The results are written to a directory: config.json, points.jsonl (one line per grid point, as soon as it is known),
+/// figures/*.svg and *.png, and summary.md. A run that was stopped continues when it is started again with the same --out.
+/// `monolayer report DIR` shows it on a page.
 #[derive(clap::Args)]
 #[command(after_help = "Example: monolayer experiment separation --quick --out runs/separation")]
 pub struct Args {
-    /// Which: figure1, separation, hardmax, precision, capacity, duplicates, similarity, depth, rank, fixed-projection,
+    /// Experiment: figure1, separation, hardmax, precision, capacity, duplicates, similarity, depth, rank, fixed-projection,
     /// approximation
     #[arg(value_name = "NAME")]
     name: String,
-    /// Small and noisy, in seconds
+    /// A small version that takes seconds; its figures are noisy
     #[arg(long)]
     quick: bool,
-    /// A dataset in place of the embedded or generated one (figure1, precision, depth, rank, fixed-projection)
+    /// Dataset instead of the embedded or generated one (figure1, precision, depth, rank, fixed-projection)
     #[arg(long, value_name = "DATA")]
     data: Option<String>,
-    /// The directory of the run (default: runs/NAME, or runs/NAME-quick)
+    /// Directory of the run (default: runs/NAME, or runs/NAME-quick)
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Parameters, as a JSON object; those that it does not name keep their values
+    /// JSON file with parameters; those not named keep their defaults
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Seeds (default: 1,2,3; 1 with --quick)

@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 use super::{Outcome, Shared};
 use crate::output::table;
 
-/// One sequence through a model: ids, units that fire, margins
+/// Trace one sequence through a model: context ids, active hidden units, scores, margins
 ///
-/// With --data, the nearest other context of each token is shown in words: the sentence whose id comes closest.
+/// The margin of a token is the lead of its label's score over the next one. With --data, the sentence whose context id is
+/// closest is shown for each token.
 #[derive(clap::Args)]
 #[command(after_help = "Example: monolayer explain model \"May sails in May .\" --data train.conll")]
 pub struct Args {
@@ -24,7 +25,7 @@ pub struct Args {
     /// The words, separated by spaces
     #[arg(value_name = "SENTENCE")]
     sentence: String,
-    /// A dataset to look for the nearest other contexts in
+    /// Dataset in which to look for the closest other context
     #[arg(long, value_name = "DATA")]
     data: Option<String>,
 }

@@ -16,26 +16,26 @@ use serde_json::{Value, json};
 use super::{Outcome, Shared};
 use crate::output::count;
 
-/// Theorem 1: two sequences that a hardmax layer cannot tell apart at a token they share, and softmax weights that can
+/// Run Theorem 1: two sequences that no hardmax layer can tell apart at a token they share, and softmax weights that can
 ///
-/// The layer's two outputs are computed in exact rational arithmetic, ties sharing the weight equally, and compared. Without
-/// DIR random layers are drawn: 1 to 8 heads of size 1 to 8, d from 1 to 16. Ends with 1 where outputs differ.
+/// The two outputs are computed in exact rational arithmetic and compared; tied scores share the weight equally. Without
+/// DIR, random layers are used, with 1 to 8 heads of size 1 to 8 and d from 1 to 16. Exit code 1 if two outputs differ.
 #[derive(clap::Args)]
 #[command(after_help = "Example: monolayer hardmax --draws 2000")]
 pub struct Args {
-    /// A model directory; the weights of its attention are read as hardmax
+    /// Model directory; its attention weights are used with hardmax
     #[arg(value_name = "DIR")]
     model: Option<PathBuf>,
-    /// The layer to look at, from 0 (default: the first one with attention)
+    /// Layer to use, counted from 0 (default: the first one with attention)
     #[arg(long, value_name = "I", requires = "model")]
     layer: Option<usize>,
-    /// Tokens in a sequence, 4 or more
+    /// Number of tokens in a sequence, at least 4
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = length)]
     length: usize,
-    /// Random layers, or with DIR random directions v, to run (default: 2000 layers, 20 directions)
+    /// Number of random layers, or with DIR of random directions v (default: 2000 layers, 20 directions)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     draws: Option<u32>,
-    /// The seed of what is drawn
+    /// Seed of the random layers or directions
     #[arg(long, default_value_t = 0)]
     seed: u64,
 }

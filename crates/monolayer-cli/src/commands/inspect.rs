@@ -14,17 +14,18 @@ use serde_json::{Value, json};
 use super::{Outcome, Shared};
 use crate::output::{Progress, count, table};
 
-/// What a model is made of: sizes, ranks, parameters, and what the attention is worth
+/// Describe a model: sizes, exact ranks, parameters, and how much its accuracy depends on attention
 ///
-/// The rank of each attention matrix is exact. With --data, the model is also run with W_O = 0 (no attention) and with
-/// kappa = 0 (every query sees the mean), and its size is set against what the literature asks for on the same data.
+/// With --data, the model is also run with W_O = 0 (no attention) and with kappa = 0 (attention averages all tokens
+/// equally), and the accuracies are compared. Its size is compared with what the paper and earlier constructions need for
+/// the same data.
 #[derive(clap::Args)]
 #[command(after_help = "Example: monolayer inspect model --data train.conll")]
 pub struct Args {
     /// The model directory
     #[arg(value_name = "DIR")]
     model: PathBuf,
-    /// A dataset to run it on
+    /// Dataset to run the model on
     #[arg(long, value_name = "DATA")]
     data: Option<String>,
 }

@@ -20,8 +20,9 @@ use crate::output::{Progress, count, percent, table};
 
 /// Compile a dataset into one rank-1 attention layer and one feed-forward block, without training
 ///
-/// Every token that can be right is right; tokens that contradict their context are named, and their context's majority is
-/// memorized. The model directory holds a certificate that `monolayer verify` checks.
+/// The model gives every token its label. The exceptions are tokens whose context also occurs with a more frequent label:
+/// no weights can get those right. They are listed, and the more frequent label is memorized. The model directory contains a
+/// certificate, which states what was proved; `monolayer verify` checks it independently.
 #[derive(clap::Args)]
 #[command(after_help = "Example: monolayer memorize train.conll --out model")]
 pub struct Args {
@@ -30,50 +31,50 @@ pub struct Args {
     /// The model directory to write
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// How labels are read off the ids (default: gated for words with classes, plateau otherwise)
+    /// How the feed-forward block turns context ids into labels (default: gated for words with class labels, else plateau)
     #[arg(long, value_enum)]
     method: Option<MethodArg>,
-    /// Vectors for words: sign:D, random:D, a file of words and numbers (all fixed before any label is looked at), or free:
-    /// the compiler may put labels into them
+    /// Word vectors: sign:D, random:D or a file of words and numbers, all chosen without looking at labels; or free: the
+    /// compiler may encode labels in them
     #[arg(long, value_name = "CODES", default_value = "sign:64")]
     embedding: String,
-    /// Vectors for places: auto (where contexts conflict without), none, sign:D, random:D or a file
+    /// Position vectors: auto (use them if labels conflict without), none, sign:D, random:D or a file
     #[arg(long, value_name = "CODES", default_value = "auto")]
     positions: Positions,
-    /// Which tokens a query sees
+    /// Which tokens a token attends to
     #[arg(long, value_enum, default_value = "none")]
     mask: MaskArg,
-    /// The precision of the model; auto is f32 where every possible token is proved in it, else f64 if that proves more
+    /// Precision of the model; auto is f32 if every possible token is proved right in f32, else f64 if that proves more
     #[arg(long, value_enum, default_value = "auto")]
     precision: PrecisionArg,
-    /// The seed of codes and search: same seed, same bytes
+    /// Seed of the vectors and of the search; the same seed gives the same bytes
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// How many projections to try: more widen the smallest gap
+    /// Number of projections to try; more give a larger gap between context ids
     #[arg(long, value_name = "N", default_value_t = CANDIDATES)]
     candidates: usize,
-    /// Add a row for unknown words, which get the commonest label
+    /// Add a row for unknown words; they get the most frequent label
     #[arg(long)]
     unknown: bool,
-    /// End with code 1 where tokens contradict their context
+    /// Exit with code 1 if some tokens cannot be memorized
     #[arg(long)]
     strict: bool,
-    /// Do not run the checker on the result: the certificate is then the compiler's own proof alone
+    /// Skip the checker; the certificate then rests on the compiler's proof alone
     #[arg(long)]
     unchecked: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum MethodArg {
-    /// Hidden units that each fire for their own tokens only
+    /// Hidden units that are active for their own words only
     Gated,
-    /// A step along the ids for each change of label; the skip connection is canceled
+    /// A step function of the context id; the skip connection is canceled
     Plateau,
-    /// A curve through all ids, as in Corollary 1
+    /// A piecewise-linear function of the context id, as in Corollary 1
     Interpolate,
-    /// Many thin layers that read the bits of packed numbers, in exact arithmetic (Remark 2)
+    /// Many narrow layers and fewer parameters (Remark 2), in exact rational arithmetic
     Deep,
-    /// Corollary 1 with the paper's own constants, on toys, in big floats; writes nothing
+    /// Corollary 1 with the constants of its proof, for tiny datasets, in big floats; writes no model
     Paper,
 }
 

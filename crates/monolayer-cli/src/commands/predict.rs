@@ -14,8 +14,8 @@ use crate::output::Progress;
 
 /// Run a model on a dataset
 ///
-/// Prints one line per token, the token and its label (or its output vector), with a blank line between sequences. The
-/// accuracy, for data with labels, goes to stderr.
+/// Prints one line per token, with the token and its label (or its output vector), and a blank line between sequences. If
+/// the data has labels, the accuracy is printed to stderr.
 #[derive(clap::Args)]
 #[command(after_help = "Example: monolayer predict model test.conll --json")]
 pub struct Args {
@@ -24,7 +24,7 @@ pub struct Args {
     model: PathBuf,
     #[command(flatten)]
     data: DataArgs,
-    /// The data the model was made from: print the accuracy of each word's majority label there beside the model's
+    /// Training data: also print the accuracy of giving each word its most frequent label in this data
     #[arg(long, value_name = "DATA")]
     majority: Option<String>,
 }

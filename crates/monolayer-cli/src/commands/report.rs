@@ -11,18 +11,18 @@ use serde_json::json;
 use super::{Outcome, Shared};
 use crate::output::count;
 
-/// One HTML page about models and runs: headline numbers, figures, and a tour of each compiled model
+/// Write one HTML page about models and runs: main results, figures, and a guided tour of each compiled model
 ///
-/// The page is complete: it opens from disk, asks nothing of the network, follows the light or dark setting of its reader, and
-/// prints. In the tour, pick a sentence or type one and point at a word: its context id, the Boltzmann curve g(y), the units
-/// that fire, the margin against its error bound, the nearest other context in words.
+/// The page is self-contained: it opens from disk and needs no network. In the tour, pick or type a sentence and point at a
+/// word. The page shows its context id, the Boltzmann curve g(y) that the id is read from, the active hidden units, the
+/// margin beside its error bound, and the closest other context.
 #[derive(clap::Args)]
 #[command(after_help = "Example: monolayer report model runs/separation --data train.conll --out page.html")]
 pub struct Args {
-    /// Directories: models, experiments, trainings
+    /// Directories of models, experiments and training runs
     #[arg(value_name = "DIR", required = true)]
     directories: Vec<PathBuf>,
-    /// The dataset whose sentences the tours show (a model of the embedded example needs none)
+    /// Dataset whose sentences the tours show (not needed for models of the embedded corpus)
     #[arg(long, value_name = "DATA")]
     data: Option<String>,
     /// The page to write

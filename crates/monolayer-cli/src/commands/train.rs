@@ -26,14 +26,15 @@ use crate::output::{Progress, count};
 
 /// Train a Transformer with rank-1 attention (eq. 20), or with attention of any rank
 ///
-/// DIR becomes a model directory that predict, verify and PyTorch read, with a row for unknown words: the mean of the rows of
-/// words that the data has once, unless --word-dropout trains it. Beside the model are metrics.jsonl, one line per
-/// evaluation, and checkpoint.safetensors, written at each evaluation and when Ctrl-C stops the run; --resume goes on from
-/// it and gives the same bytes as a run that was not stopped. Models with layer norm have no place in a model directory: for
-/// them DIR holds metrics and checkpoint alone.
+/// DIR becomes a model directory that predict, verify and PyTorch can read. It also contains metrics.jsonl, with one line
+/// per evaluation, and checkpoint.safetensors. The checkpoint is written at each evaluation and when Ctrl-C stops the run;
+/// --resume continues from it and gives the same bytes as a run that was not stopped.
 ///
-/// Every option below --config may stand in the file it names, with _ for - and a value of true or false for those without
-/// one; the command line wins.
+/// Unknown words get a row of the embedding: the mean of the rows of words that occur once, or a trained row with
+/// --word-dropout. The model format has no layer norm, so with --layer-norm DIR contains metrics and checkpoint only.
+///
+/// All options below --config can also be set in a configuration file, with _ instead of -. Options on the command line
+/// take precedence.
 #[derive(clap::Args)]
 #[command(after_help = "Example: monolayer train train.conll --out model\n\n\
     More:\n  \
@@ -45,25 +46,25 @@ pub struct Args {
     /// The dataset: a CoNLL file, .jsonl, .safetensors, task:NAME:alphabet=K,length=L, or - for standard input
     #[arg(value_name = "DATA", required_unless_present = "function", conflicts_with = "function")]
     data: Option<String>,
-    /// The kind of file, where its ending does not tell: conll, jsonl, safetensors
+    /// Format of the file, if its extension does not tell: conll, jsonl, safetensors
     #[arg(long, value_name = "KIND", value_parser = Format::from_str)]
     format: Option<Format>,
-    /// A function to learn in place of data, as for approximate: d expressions, on the unit cube, on new points every epoch
+    /// Learn a function instead of a dataset, written as for `approximate`; every epoch samples new points of the unit cube
     #[arg(long, value_name = "EXPR", requires = "length", requires = "dim")]
     function: Option<String>,
-    /// Tokens of the function's sequences: n
+    /// With --function: number n of tokens in a sequence
     #[arg(long, value_name = "N", requires = "function")]
     length: Option<usize>,
-    /// Sequences of an epoch of the function
+    /// With --function: number of sequences in an epoch
     #[arg(long, value_name = "N", default_value_t = 4096)]
     samples: usize,
     /// The directory to write
     #[arg(long, value_name = "DIR", required_unless_present = "resume", conflicts_with = "resume")]
     out: Option<PathBuf>,
-    /// Go on with the run in this directory; of the options only --epochs and --eval-every may change
+    /// Continue the run in this directory; only --epochs and --eval-every may change
     #[arg(long, value_name = "DIR", conflicts_with = "config")]
     resume: Option<PathBuf>,
-    /// A TOML file of options
+    /// Configuration file (TOML)
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]

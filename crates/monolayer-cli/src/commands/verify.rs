@@ -11,12 +11,13 @@ use monolayer_check::{Options, Precision};
 use super::{Outcome, Shared};
 use crate::output::Tokens;
 
-/// Check a model against a dataset, and its certificate, with a program that shares no code with the compiler
+/// Check a model and its certificate with an independent program, which shares no code with the compiler
 ///
-/// The verdict is "verified" (exit code 0), "refuted" with a counterexample, "unknown" (both 1), or "error" (2). Everything
-/// is recomputed from the model's numbers and the data, rounding errors included; nothing that the certificate says is
-/// believed. "verified" means that all that was asked was checked: without DATA, claims about labels are not checked, and
-/// the verdict is "unknown" unless --claims asks for others. Data other than the certificate's is judged by itself.
+/// The verdict is "verified" (exit code 0), "refuted" with a counterexample (1), "unknown" (1) or "error" (2). Everything is
+/// recomputed from the weights and the data, with rounding errors bounded for every order in which sums can be computed.
+/// Nothing in the certificate is taken on trust. "verified" means that everything that was asked was checked. Without DATA,
+/// claims about labels cannot be checked, so the verdict is "unknown" unless --claims selects other kinds. If DATA is not the
+/// certificate's dataset, its tokens are judged by themselves.
 #[derive(clap::Args)]
 #[command(after_help = "Example: monolayer verify model train.conll --precision f32
          monolayer verify model --claims rank,distance")]
@@ -27,36 +28,36 @@ pub struct Args {
     /// The dataset: a CoNLL file, .jsonl, .safetensors, or - for standard input
     #[arg(value_name = "DATA")]
     data: Option<String>,
-    /// The kind of file, where its ending does not tell: conll, jsonl, safetensors
+    /// Format of the file, if its extension does not tell: conll, jsonl, safetensors
     #[arg(long, value_enum, value_name = "KIND")]
     format: Option<FormatArg>,
-    /// The arithmetic that labels must hold in (default: the model's own)
-    #[arg(long, value_enum, help_heading = "What is asked")]
+    /// Arithmetic in which labels must be right (default: the model's own)
+    #[arg(long, value_enum, help_heading = "What to check")]
     precision: Option<CheckPrecisionArg>,
-    /// How near vector outputs must be (default: what the certificate claims)
-    #[arg(long, value_name = "X", help_heading = "What is asked")]
+    /// Largest allowed error of an output coordinate (default: the certificate's)
+    #[arg(long, value_name = "X", help_heading = "What to check")]
     tolerance: Option<f64>,
-    /// Check claims of these kinds and nothing else: labels, outputs, contextual-mapping, distance, rank
-    #[arg(long, value_name = "KIND,...", value_delimiter = ',', help_heading = "What is asked")]
+    /// Check only claims of these kinds: labels, outputs, contextual-mapping, distance, rank
+    #[arg(long, value_name = "KIND,...", value_delimiter = ',', help_heading = "What to check")]
     claims: Option<Vec<String>>,
-    /// Leave the certificate aside and check the model alone
-    #[arg(long, help_heading = "What is asked")]
+    /// Ignore the certificate and check the model alone
+    #[arg(long, help_heading = "What to check")]
     ignore_certificate: bool,
-    /// Count tokens that no weights can get right, too
-    #[arg(long, help_heading = "What is asked")]
+    /// Also count tokens that no weights can get right
+    #[arg(long, help_heading = "What to check")]
     strict: bool,
-    /// Be content with the first refutation
-    #[arg(long, help_heading = "What is asked")]
+    /// One refutation is enough: others need not be looked for
+    #[arg(long, help_heading = "What to check")]
     first: bool,
-    /// Bits up to which real arithmetic goes on where fewer cannot tell
-    #[arg(long, value_name = "N", default_value_t = Options::default().bits, help_heading = "How far it goes")]
+    /// Largest precision in bits for real arithmetic, where fewer bits do not decide
+    #[arg(long, value_name = "N", default_value_t = Options::default().bits, help_heading = "Limits and output")]
     bits: usize,
-    /// Raise or lower a limit on what is read: bytes (of the numbers, and of the data), json (bytes of other files),
-    /// dense (bytes of sparse tensors once dense), labels, claims, tokens, length (of a sequence)
-    #[arg(long, value_name = "NAME=N", help_heading = "How far it goes")]
+    /// Change a limit on input sizes: bytes (of the weights, and of the data), json (bytes of other files), dense (bytes of
+    /// sparse tensors once dense), labels, claims, tokens, length (of a sequence), pairs (of tokens of a sequence, for each head)
+    #[arg(long, value_name = "NAME=N", help_heading = "Limits and output")]
     limit: Vec<String>,
-    /// Write the enclosures that were found of every token, for others to check
-    #[arg(long, value_name = "FILE", help_heading = "How far it goes")]
+    /// Write the bounds computed for every token to this file, for other programs to check
+    #[arg(long, value_name = "FILE", help_heading = "Limits and output")]
     witness: Option<PathBuf>,
 }
 

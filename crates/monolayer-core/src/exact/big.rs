@@ -1,4 +1,4 @@
-//! Integers of any size: exact, by schoolbook methods, and without memory of their own while they fit 63 bits.
+//! Integers of any size: exact, and without memory of their own while they fit 63 bits.
 
 use std::cmp::Ordering;
 use std::slice::from_ref;
@@ -12,19 +12,11 @@ pub enum Big {
     Large(bool, Vec<u64>),
 }
 
-impl From<i64> for Big {
-    fn from(x: i64) -> Self {
-        Self::from(i128::from(x))
-    }
-}
-
-impl From<i128> for Big {
-    fn from(x: i128) -> Self {
+impl<T: Into<i128>> From<T> for Big {
+    fn from(x: T) -> Self {
+        let x: i128 = x.into();
         let size = x.unsigned_abs();
-        match i64::try_from(x) {
-            Ok(small) if small != i64::MIN => Self::Small(small),
-            _ => Self::of(x < 0, vec![size as u64, (size >> 64) as u64]),
-        }
+        if size < 1 << 63 { Self::Small(x as i64) } else { Self::of(x < 0, vec![size as u64, (size >> 64) as u64]) }
     }
 }
 
@@ -48,7 +40,6 @@ impl Big {
     /// Whether it is negative, and its limbs, with room for those of a small one.
     fn parts<'a>(&'a self, room: &'a mut u64) -> (bool, &'a [u64]) {
         match self {
-            Self::Small(0) => (false, &[]),
             Self::Small(x) => {
                 *room = x.unsigned_abs();
                 (*x < 0, from_ref(room))
@@ -60,24 +51,17 @@ impl Big {
     /// A whole number without a sign, in decimal digits; nothing else is read. The time grows with the square of the
     /// length: the caller limits it.
     pub fn from_digits(text: &str) -> Option<Self> {
+        let digits = |chunk: &[u8]| chunk.iter().fold(0, |sum, b| sum * 10 + i64::from(b - b'0'));
+        let add = |sum: Self, chunk: &[u8]| {
+            sum.times(&Self::from(10_i64.pow(chunk.len() as u32))).plus(&digits(chunk).into())
+        };
         let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        plain.then(|| {
-            text.as_bytes().chunks(18).fold(Self::ZERO, |sum, chunk| {
-                let digits = chunk.iter().fold(0, |sum, b| sum * 10 + i64::from(b - b'0'));
-                sum.times(&Self::Small(10_i64.pow(chunk.len() as u32))).plus(&Self::Small(digits))
-            })
-        })
+        plain.then(|| text.as_bytes().chunks(18).fold(Self::ZERO, add))
     }
 
     /// x^k.
     pub fn power(&self, k: usize) -> Self {
-        let (mut power, mut square, mut left) = (Self::ONE, self.clone(), k);
-        while left > 0 {
-            power = if left % 2 == 1 { power.times(&square) } else { power };
-            left /= 2;
-            square = if left > 0 { square.times(&square) } else { square };
-        }
-        power
+        power(&Self::ONE, self, k as u64, Self::times)
     }
 
     /// Whether it is zero.
@@ -89,8 +73,13 @@ impl Big {
     pub fn sign(&self) -> Ordering {
         match self {
             Self::Small(x) => x.cmp(&0),
-            Self::Large(true, _) => Ordering::Less,
-            Self::Large(false, _) => Ordering::Greater,
+            Self::Large(negative, _) => {
+                if *negative {
+                    Ordering::Less
+                } else {
+                    Ordering::Greater
+                }
+            }
         }
     }
 
@@ -118,17 +107,12 @@ impl Big {
         let ((a_negative, a), (b_negative, b)) = (self.parts(&mut one), other.parts(&mut two));
         let a_longer = a.len().cmp(&b.len()).then_with(|| a.iter().rev().cmp(b.iter().rev())) != Ordering::Less;
         let (negative, long, short) = if a_longer { (a_negative, a, b) } else { (b_negative, b, a) };
-        let mut limbs = long.to_vec();
-        let mut carry = false;
-        for (i, x) in limbs.iter_mut().enumerate() {
-            let y = short.get(i).copied().unwrap_or(0);
-            let step = if a_negative == b_negative { u64::overflowing_add } else { u64::overflowing_sub };
-            let (first, over) = step(*x, y);
-            let (second, again) = step(first, u64::from(carry));
-            (*x, carry) = (second, over || again);
-        }
-        limbs.push(u64::from(carry));
-        Self::of(negative, limbs)
+        let (mut sum, differ) = ([long, &[0]].concat(), a_negative != b_negative);
+        // x - y is the complement of (the complement of x) + y.
+        complement(&mut sum, differ);
+        add(&mut sum, short, 1);
+        complement(&mut sum, differ);
+        Self::of(negative, sum)
     }
 
     /// x - y.
@@ -136,35 +120,55 @@ impl Big {
         self.plus(&other.negated())
     }
 
-    /// x y.
+    /// x y. Long numbers are cut in two (Karatsuba): with x = a + b B and y = c + d B, b c + a d is
+    /// (a + b) (c + d) - a c - b d.
     pub fn times(&self, other: &Self) -> Self {
         if let (Self::Small(a), Self::Small(b)) = (self, other) {
             return Self::from(i128::from(*a) * i128::from(*b));
         }
         let (mut one, mut two) = (0, 0);
-        let ((a_negative, a), (b_negative, b)) = (self.parts(&mut one), other.parts(&mut two));
-        let mut limbs = vec![0; a.len() + b.len()];
-        for (i, x) in a.iter().enumerate().filter(|(_, x)| **x != 0) {
-            let mut carry = 0;
-            for (j, y) in b.iter().enumerate() {
-                // At most (2^64 - 1)^2 + 2 (2^64 - 1) = 2^128 - 1.
-                let all = u128::from(*x) * u128::from(*y) + u128::from(limbs[i + j]) + carry;
-                (limbs[i + j], carry) = (all as u64, all >> 64);
+        let ((a_negative, x), (b_negative, y)) = (self.parts(&mut one), other.parts(&mut two));
+        if x.len().min(y.len()) < SHORT {
+            let (x, y) = if x.len() < y.len() { (x, y) } else { (y, x) };
+            let mut product = vec![0; x.len() + y.len()];
+            for (i, limb) in x.iter().enumerate() {
+                add(&mut product[i..=i + y.len()], y, *limb);
             }
-            limbs[i + b.len()] = carry as u64;
+            return Self::of(a_negative != b_negative, product);
         }
-        Self::of(a_negative != b_negative, limbs)
+        let half = x.len().max(y.len()).div_ceil(2);
+        let cut = |x: &[u64]| {
+            let (low, high) = x.split_at(half.min(x.len()));
+            [low, high].map(|part| Self::of(false, part.to_vec()))
+        };
+        let ([a, b], [c, d]) = (cut(x), cut(y));
+        let (low, high) = (a.times(&c), b.times(&d));
+        let middle = if high.is_zero() {
+            b.times(&c).plus(&a.times(&d))
+        } else {
+            a.plus(&b).times(&c.plus(&d)).minus(&low).minus(&high)
+        };
+        let product = high.shl(64 * half).plus(&middle).shl(64 * half).plus(&low);
+        if a_negative == b_negative { product } else { product.negated() }
     }
 
     /// x 2^k.
     pub fn shl(&self, k: usize) -> Self {
-        let mut power = vec![0; k / 64];
-        power.push(1 << (k % 64));
-        Self::of(false, power).times(self)
+        if let (Self::Small(x), ..=64) = (self, k) {
+            return Self::from(i128::from(*x) << k);
+        }
+        let mut room = 0;
+        let (negative, limbs) = self.parts(&mut room);
+        let mut shifted = vec![0; k / 64 + limbs.len() + 1];
+        add(&mut shifted[k / 64..], limbs, 1 << (k % 64));
+        Self::of(negative, shifted)
     }
 
     /// x / 2^k, rounded toward minus infinity.
     pub fn shr(&self, k: usize) -> Self {
+        if let Self::Small(x) = self {
+            return Self::Small(x >> k.min(63));
+        }
         // Up to the next limb, and down by whole limbs.
         let (up, mut room) = (self.shl(64 - k % 64), 0);
         let (negative, limbs) = up.parts(&mut room);
@@ -174,46 +178,73 @@ impl Big {
         if lost { toward_zero.minus(&Self::ONE) } else { toward_zero }
     }
 
-    /// The first bits, at most 124, as a number times 2^(the second number).
-    fn first(&self, bits: usize) -> (i128, usize) {
-        let cut = self.bits().saturating_sub(bits);
-        let (top, mut room) = (self.shr(cut), 0);
-        let limbs = top.parts(&mut room).1.iter().rev();
-        (limbs.fold(0, |sum, limb| sum << 64 | i128::from(*limb)), cut)
-    }
-
     /// The quotient, rounded toward minus infinity, and the rest, which has the sign of the divisor; nothing for a divisor of zero.
-    pub fn divide(&self, by: &Self) -> Option<(Self, Self)> {
-        let quotient = self.quotient(by)?;
-        let rest = self.minus(&quotient.times(by));
-        Some((quotient, rest))
-    }
-
-    /// x / y, rounded toward minus infinity; nothing for y = 0.
     ///
-    /// Lemma: for sizes a and b, a's first bits over b's first bits and one are a part of a / b, and all but 2^-60 of it: what is left
-    /// of a shrinks by that much a step, and the parts come to the quotient once it is below b.
-    pub fn quotient(&self, by: &Self) -> Option<Self> {
-        let size = |x: &Self| if x.sign() == Ordering::Less { x.negated() } else { x.clone() };
-        let (mut left, b, mut quotient) = (size(self), size(by), Self::ZERO);
-        let (divisor, low) = b.first(62);
-        while !b.is_zero() && left.minus(&b).sign() != Ordering::Less {
-            let (dividend, high) = left.first(124);
-            let guess = Self::from(dividend / (divisor + 1));
-            let part = if high >= low { guess.shl(high - low) } else { guess.shr(low - high) };
-            let part = if part.is_zero() { Self::ONE } else { part };
-            left = left.minus(&part.times(&b));
-            quotient = quotient.plus(&part);
+    /// Lemma (Knuth): where the divisor's first limb is 2^63 or more, the first two limbs of what is left over it, or 2^64 - 1, are
+    /// the next limb of the quotient or above it, by two at most.
+    pub fn divide(&self, by: &Self) -> Option<(Self, Self)> {
+        let up = by.bits().next_multiple_of(64) - by.bits();
+        let (a, b, mut one, mut two) = (self.shl(up), by.shl(up), 0, 0);
+        let ((a_negative, a), (b_negative, b)) = (a.parts(&mut one), b.parts(&mut two));
+        let (n, first) = (b.len(), b.last().map(|first| u128::from(*first)).filter(|first| *first > 0)?);
+        let mut left = [a, &[0]].concat();
+        let mut quotient = vec![0; left.len().saturating_sub(n)];
+        for (i, limb) in quotient.iter_mut().enumerate().rev() {
+            let part = &mut left[i..=i + n];
+            let guess = (u128::from(part[n]) << 64 | u128::from(part[n - 1])) / first;
+            *limb = u64::try_from(guess).unwrap_or(u64::MAX);
+            complement(part, true);
+            let mut below = add(part, b, *limb);
+            complement(part, true);
+            while below {
+                *limb -= 1;
+                below = !add(part, b, 1);
+            }
         }
-        let negative = (self.sign() == Ordering::Less) != (by.sign() == Ordering::Less);
-        let beyond = if negative && !left.is_zero() { quotient.plus(&Self::ONE) } else { quotient };
-        (!b.is_zero()).then(|| if negative { beyond.negated() } else { beyond })
+        let (quotient, rest) = (Self::of(a_negative != b_negative, quotient), Self::of(a_negative, left).shr(up));
+        let beyond = a_negative != b_negative && !rest.is_zero();
+        Some(if beyond { (quotient.minus(&Self::ONE), rest.plus(by)) } else { (quotient, rest) })
     }
+}
+
+/// Below so many limbs, numbers are multiplied limb by limb.
+const SHORT: usize = 40;
+
+/// Adds y times a limb, and says whether the sum has no room.
+fn add(sum: &mut [u64], y: &[u64], limb: u64) -> bool {
+    let mut carry = 0;
+    for (i, x) in sum.iter_mut().enumerate() {
+        // At most (2^64 - 1)^2 + 2 (2^64 - 1) = 2^128 - 1.
+        let y = y.get(i).map_or(0, |y| u128::from(*y) * u128::from(limb));
+        let all = y + u128::from(*x) + carry;
+        (*x, carry) = (all as u64, all >> 64);
+    }
+    carry > 0
+}
+
+/// Turns every bit of a number, if so asked.
+fn complement(x: &mut [u64], turn: bool) {
+    x.iter_mut().for_each(|limb| *limb = if turn { !*limb } else { *limb });
+}
+
+/// x^k, from one and a product.
+pub(super) fn power<T: Clone>(one: &T, x: &T, k: u64, times: impl Fn(&T, &T) -> T) -> T {
+    let (start, squares) = if k == 0 { (one, 0) } else { (x, k.ilog2()) };
+    (0..squares).rev().fold(start.clone(), |power, i| {
+        let square = times(&power, &power);
+        if k >> i & 1 == 1 { times(&square, x) } else { square }
+    })
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+
+    impl Big {
+        fn quotient(&self, by: &Self) -> Option<Self> {
+            self.divide(by).map(|(quotient, _)| quotient)
+        }
+    }
 
     /// A deterministic generator (splitmix64).
     pub(crate) struct Random(pub u64);
@@ -227,15 +258,18 @@ pub(crate) mod tests {
         }
 
         /// Runs of equal bits are where carries go wrong.
-        fn big(&mut self, limbs: usize) -> Big {
-            let limb = |r: &mut Self| match r.next() % 4 {
+        fn limb(&mut self) -> u64 {
+            match self.next() % 4 {
                 0 => 0,
                 1 => u64::MAX,
-                2 => 1 << (r.next() % 64),
-                _ => r.next(),
-            };
+                2 => 1 << (self.next() % 64),
+                _ => self.next(),
+            }
+        }
+
+        fn big(&mut self, limbs: usize) -> Big {
             let count = self.next() as usize % (limbs + 1);
-            let limbs = (0..count).map(|_| limb(self)).collect();
+            let limbs = (0..count).map(|_| self.limb()).collect();
             Big::of(self.next().is_multiple_of(2), limbs)
         }
     }
@@ -291,6 +325,66 @@ pub(crate) mod tests {
                     assert_eq!(a.times(&b).quotient(&b), Some(a.clone()));
                 }
             }
+        }
+    }
+
+    /// A number of so many limbs.
+    fn long(random: &mut Random, limbs: usize) -> Big {
+        let mut list: Vec<u64> = (0..limbs).map(|_| random.limb()).collect();
+        list.iter_mut().last().into_iter().for_each(|top| *top |= 1);
+        Big::of(random.next().is_multiple_of(2), list)
+    }
+
+    /// Limb by limb, without cutting.
+    fn schoolbook(a: &Big, b: &Big) -> Big {
+        let mut room = 0;
+        let (negative, limbs) = b.parts(&mut room);
+        let sum =
+            limbs.iter().rev().fold(Big::ZERO, |sum, limb| sum.shl(64).plus(&a.times(&Big::from(i128::from(*limb)))));
+        if negative { sum.negated() } else { sum }
+    }
+
+    /// Every pair of lengths around the one where numbers are cut, and around its double; and lengths far apart.
+    #[test]
+    fn long_products_are_those_limb_by_limb() {
+        let mut random = Random(12);
+        let near = |middle: usize| middle - 3..=middle + 3;
+        let lengths: Vec<usize> =
+            (0..4).chain(near(SHORT)).chain(near(2 * SHORT)).chain([4 * SHORT - 1, 500]).collect();
+        for &m in &lengths {
+            for &n in &lengths {
+                let (a, b) = (long(&mut random, m), long(&mut random, n));
+                assert_eq!(a.times(&b), schoolbook(&a, &b), "{m} {n}");
+            }
+            // All ones, and powers of two: the halves' sums carry, or are zero.
+            let (ones, power) = (Big::ONE.shl(64 * m).minus(&Big::ONE), Big::ONE.shl(64 * m));
+            for (a, b) in [(&ones, &ones), (&ones, &power), (&power, &power), (&power.negated(), &ones)] {
+                assert_eq!(a.times(b), schoolbook(a, b), "{m}");
+            }
+        }
+    }
+
+    /// (a b + r) / b is a, and leaves r.
+    #[test]
+    fn long_quotients_give_their_products_back() {
+        let mut random = Random(13);
+        for round in 0..400 {
+            let (m, n) = (random.next() as usize % 120, 1 + random.next() as usize % 60);
+            let (a, b) = (long(&mut random, m), long(&mut random, n));
+            let rest = long(&mut random, n).divide(&b).unwrap().1;
+            let found = a.times(&b).plus(&rest).divide(&b);
+            assert_eq!(found, Some((a, rest)), "{round}");
+        }
+        // Guesses that are too large by one and by two.
+        let top = Big::ONE.shl(63);
+        for (a, b) in [
+            (top.shl(64), top.plus(&Big::ONE)),
+            (top.shl(128).minus(&Big::ONE), top.shl(64).plus(&Big::ONE.shl(64)).minus(&Big::ONE)),
+            (Big::ONE.shl(191).minus(&Big::ONE), Big::ONE.shl(127).plus(&Big::ONE.shl(64)).minus(&Big::ONE)),
+        ] {
+            let (q, r) = a.divide(&b).unwrap();
+            assert_eq!(q.times(&b).plus(&r), a);
+            assert!(r.sign() != Ordering::Less && r.minus(&b).sign() == Ordering::Less);
         }
     }
 

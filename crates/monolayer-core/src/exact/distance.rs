@@ -4,11 +4,11 @@
 //! per product, which share the ramps between them; on boxes inside a tile the function is enclosed, and the mean of
 //! |f - g|^p is bounded; ramps are priced with the farthest that model and function can be apart anywhere.
 
-use std::cmp::Ordering::{Equal, Greater};
+use std::cmp::Ordering::Greater;
 use std::collections::BTreeMap;
 
 use super::big::Big;
-use super::expression::{BITS, Boxed, Expression, View, whole};
+use super::expression::{BITS, Boxed, Expression, View, raised};
 use super::forward::Exact;
 use super::hinges::{Block, Hinges};
 use super::real::{Rational, Real, Scaled, Way};
@@ -43,12 +43,15 @@ pub type Attend<'a> = &'a dyn Fn(&[Vec<Real>], usize) -> Option<Vec<Real>>;
 /// What was found: whether the claim holds (nothing: unknown), and an enclosure of d_p.
 pub type Found = (Option<bool>, Real);
 
+/// From one number to another.
+type Side = (Scaled, Scaled);
+
 /// A plateau of a coordinate.
 struct Part {
     /// Where the coordinate is, ramps shared out among neighbors: tiles cover [0, 1].
-    tile: (Scaled, Scaled),
+    tile: Side,
     /// Where it is certainly on the plateau.
-    plateau: (Scaled, Scaled),
+    plateau: Side,
     /// What the quantizer reads there, the position's entry included.
     at: Real,
 }
@@ -56,7 +59,7 @@ struct Part {
 /// A box inside a tile, for one coordinate of the output.
 #[derive(Clone)]
 struct Leaf {
-    sides: Vec<Real>,
+    sides: Vec<Side>,
     own: usize,
     output: usize,
     /// The model's output.
@@ -66,31 +69,30 @@ struct Leaf {
     /// The function, where it has bounds.
     view: Option<View>,
     /// Contains the integral of |f - g|^p, then.
-    sum: (Scaled, Scaled),
+    sum: Side,
 }
 
 struct Check {
     functions: Vec<Expression>,
     p: Real,
-    /// By what smaller boxes could take away.
+    /// By what smaller boxes could take away: those without bounds are last.
     leaves: BTreeMap<(Scaled, usize), Leaf>,
-    /// Leaves without bounds, and the sums of the others.
-    open: usize,
-    sum: (Scaled, Scaled),
+    /// The sums of the others.
+    sum: Side,
     looked: usize,
 }
 
 /// Checks a claim about a model of floats of the kind of eq. 19: in real arithmetic, or in binary64 where `attend` says what programs
 /// make of attention (the feed-forward blocks follow the lemma of `Block::apply`).
 pub fn check(model: &Model, claim: Claim, attend: Option<Attend>) -> Found {
-    // A power would forget the sign of a bound.
-    let signed = claim.bound.enclosure(BITS).ends().is_none_or(|(low, _)| low.sign().is_lt());
-    let found = if signed { None } else { judge(model, claim, attend) };
-    found.unwrap_or((None, Real::UNBOUNDED))
+    judge(model, claim, attend).unwrap_or((None, Real::UNBOUNDED))
 }
 
 fn judge(model: &Model, claim: Claim, attend: Option<Attend>) -> Option<Found> {
-    let (n, d, p) = (claim.length, model.d, claim.p.enclosure(BITS));
+    let (n, d, p, bound) = (claim.length, model.d, claim.p.enclosure(BITS), claim.bound.enclosure(BITS));
+    p.compare(&Real::whole(1)).filter(|order| order.is_ge())?;
+    // A power would forget the sign of a bound.
+    bound.ends().filter(|(low, _)| low.sign().is_ge())?;
     let functions = Expression::parse(claim.function, d)?;
     let small = (1..=64).contains(&n.checked_mul(d)?) && model.max_length.is_none_or(|most| n <= most);
     let plain = model.embedding.is_none() && model.head.is_none() && model.start.is_none();
@@ -104,7 +106,8 @@ fn judge(model: &Model, claim: Claim, attend: Option<Attend>) -> Option<Found> {
         Some(attend) => readout.apply(&attend(codes, own)?),
         None => readout.apply(&exact.attend(attention, codes, &[own], FINE)?.swap_remove(0)),
     };
-    let symmetric = model.positions.is_none() && functions.iter().all(Expression::is_equivariant);
+    // Permuting the tokens permutes the outputs where nothing tells their places.
+    let symmetric = model.positions.is_none() && !claim.function.contains("place");
     let (mut tokens, mut wide, mut flat) = (Vec::new(), Vec::new(), Real::whole(1));
     for place in 0..n {
         let entry = |t: usize| match &model.positions {
@@ -113,27 +116,25 @@ fn judge(model: &Model, claim: Claim, attend: Option<Attend>) -> Option<Found> {
             None => Some(Dyadic::ZERO),
         };
         let entries = (0..d).map(entry).collect::<Option<Vec<_>>>()?;
-        let sides: Vec<Vec<Part>> =
-            quantizer.tables.iter().zip(&entries).map(|(table, p)| parts(table, d, *p)).collect();
+        let sides: Vec<_> = quantizer.tables.iter().zip(&entries).map(|(table, p)| parts(table, d, *p)).collect();
         for side in &sides {
-            let lengths = side.iter().map(|part| width(&part.plateau.0, &part.plateau.1));
-            flat = flat.times(&lengths.fold(Real::ZERO, |sum, length| sum.plus(&length, BITS)), BITS);
+            let length = side.iter().fold(Scaled::ZERO, |sum, part| sum.plus(&width(&part.plateau)));
+            flat = flat.times(&Real::point(length), BITS);
         }
         wide.push(quantizer.apply(&entries.iter().map(|p| domain(*p)).collect::<Vec<_>>())?);
         tokens.push(token_cells(&sides, &quantizer)?);
     }
-    let mut check =
-        Check { functions, p, leaves: BTreeMap::new(), open: 0, sum: (Scaled::ZERO, Scaled::ZERO), looked: 0 };
+    let nothing = (Scaled::ZERO, Scaled::ZERO);
+    let mut check = Check { functions, p, leaves: BTreeMap::new(), sum: nothing.clone(), looked: 0 };
     let (mut tuple, mut left) = (vec![0; n], CELLS);
     loop {
         for own in 0..if symmetric { 1 } else { n } {
             left = left.checked_sub(n * d)?;
-            let cell = |place: usize| &tokens[place][tuple[place]];
-            let (sides, codes): (Vec<Vec<Real>>, Vec<Vec<Real>>) = (0..n).map(|place| cell(place).clone()).unzip();
+            let (sides, codes): (Vec<_>, Vec<_>) = (0..n).map(|place| tokens[place][tuple[place]].clone()).unzip();
             let weight = if symmetric { arrangements(&tuple)? } else { 1 };
             for (output, level) in output(&codes, own)?.into_iter().enumerate() {
-                let sum = (Scaled::ZERO, Scaled::ZERO);
-                check.look(Leaf { sides: sides.concat(), own, output, level, weight, view: None, sum });
+                let (sides, sum) = (sides.concat(), nothing.clone());
+                check.look(Leaf { sides, own, output, level, weight, view: None, sum });
             }
         }
         // The next tuple; up to symmetry, the others' cells ascend.
@@ -144,87 +145,68 @@ fn judge(model: &Model, claim: Claim, attend: Option<Attend>) -> Option<Found> {
     }
     let anywhere = (0..n).map(|own| output(&wide, own)).collect::<Option<Vec<_>>>()?;
     let steep = Real::whole(1).minus(&flat, BITS).relu().times(&Real::whole(n as i64), BITS);
-    check.run(&claim.bound.enclosure(BITS), &anywhere, &steep)
+    check.run(&bound, &anywhere, &steep)
 }
 
-/// Whether a side is at most 2^-30 long.
-fn thin(side: &Real) -> bool {
-    side.ends().is_some_and(|(lo, hi)| width(lo, hi).ends().is_some_and(|(_, width)| width.top() <= -30))
-}
-
-fn width(lo: &Scaled, hi: &Scaled) -> Real {
-    Real::point(hi.clone()).minus(&Real::point(lo.clone()), BITS)
+fn width((lo, hi): &Side) -> Scaled {
+    hi.plus(&lo.negated())
 }
 
 impl Check {
-    /// x^p for x >= 0.
-    fn raised(&self, x: &Real) -> Real {
-        whole(&self.p).map_or_else(|| x.pow(&self.p, BITS), |k| x.power(k, BITS))
-    }
-
     /// Cuts boxes until the claim is decided, or too many were looked at. `anywhere` are the model's outputs anywhere in the cube, a list
     /// per place; `steep` is the measure of the sequences with some coordinate on a ramp, times n.
     fn run(&mut self, bound: &Real, anywhere: &[Vec<Real>], steep: &Real) -> Option<Found> {
-        let (target, mut next) = (self.raised(bound), 0);
-        Some(&self.p).filter(|p| matches!(p.compare(&Real::whole(1)), Some(Equal | Greater)))?;
+        let (target, mut next) = (raised(bound, &self.p), 0);
         loop {
             // The loosest box: too small to have bounds, or to matter.
             let ((loose, _), leaf) = self.leaves.last_key_value()?;
-            let tiny = leaf.view.is_none() && leaf.sides.iter().all(thin);
-            let done = tiny || self.looked > BOXES || loose.scaled(40) <= self.sum.1;
-            if self.open == 0 && (done || self.looked >= next) {
-                next = self.looked + self.leaves.len() / 8 + 16;
+            let tiny = leaf.view.is_none() && leaf.sides.iter().all(|side| width(side).top() <= -30);
+            let done = tiny || self.looked > BOXES || loose.top() <= 1 - FAR || loose.scaled(40) <= self.sum.1;
+            if leaf.view.is_some() && (done || self.looked >= next) {
+                next = self.looked + self.leaves.len() / 4 + 16;
                 // Tiles reach over the ramps, where the model may be anywhere.
                 let ramps = self.ramps(anywhere).times(steep, BITS);
                 let lower = Real::point(self.sum.0.clone()).minus(&ramps, BITS).relu();
                 let upper = Real::point(self.sum.1.clone()).plus(&ramps, BITS);
-                let verdict = match (upper.ends()?.1 <= target.ends()?.0, lower.compare(&target)) {
-                    (true, _) => Some(true),
-                    (_, Some(Greater)) => Some(false),
-                    _ => None,
-                };
+                let holds = (upper.ends()?.1 <= target.ends()?.0).then_some(true);
+                let verdict = holds.or((lower.compare(&target) == Some(Greater)).then_some(false));
                 if verdict.is_some() || done {
-                    let root = Real::whole(1).over(&self.p, BITS);
-                    return Some((verdict, lower.hull(&upper).pow(&root, BITS)));
+                    return Some((verdict, raised(&lower.hull(&upper), &Real::whole(1).over(&self.p, BITS))));
                 }
             }
             let (_, leaf) = self.leaves.pop_last().filter(|_| !done)?;
             self.sum = (self.sum.0.plus(&leaf.sum.0.negated()), self.sum.1.plus(&leaf.sum.1.negated()));
-            self.open -= usize::from(leaf.view.is_none());
             for sides in halves(&leaf) {
                 self.look(Leaf { sides, ..leaf.clone() });
             }
         }
     }
 
-    /// The sum over the outputs of the farthest that model and function can be apart, to the power of p.
+    /// The sum over the outputs of the farthest that model and function can be apart, to the power of p. All boxes have bounds.
     fn ramps(&self, anywhere: &[Vec<Real>]) -> Real {
-        let mut farthest = vec![Real::ZERO; self.functions.len()];
-        for leaf in self.leaves.values() {
-            for model in anywhere {
-                let range =
-                    leaf.view.as_ref().map_or(Real::UNBOUNDED, |view| view.range.minus(&model[leaf.output], BITS));
-                farthest[leaf.output] = farthest[leaf.output].max(&range.abs());
-            }
-        }
-        farthest.iter().fold(Real::ZERO, |sum, far| sum.plus(&self.raised(far), BITS))
+        let apart = |output: usize| {
+            let views = self.leaves.values().filter(|leaf| leaf.output == output).filter_map(|leaf| leaf.view.as_ref());
+            let range = views.map(|view| view.range.clone()).reduce(|a, b| a.hull(&b)).unwrap_or(Real::UNBOUNDED);
+            let far = |model: &Vec<Real>| range.minus(&model[output], BITS).abs();
+            raised(&anywhere.iter().map(far).fold(Real::ZERO, |most, far| most.max(&far)), &self.p)
+        };
+        Real::sum((0..self.functions.len()).map(apart), BITS)
     }
 
     /// Adds a box.
     fn look(&mut self, mut leaf: Leaf) {
         self.looked += 1;
         leaf.view = self.functions[leaf.output].over(&Boxed::new(&leaf.sides, leaf.own));
-        let widths = leaf.sides.iter().map(|side| side.ends().map_or(Real::UNBOUNDED, |(lo, hi)| width(lo, hi)));
+        let widths = leaf.sides.iter().map(|side| Real::point(width(side)));
         let volume = widths.fold(Real::whole(leaf.weight), |volume, width| volume.times(&width, BITS));
         let sum = leaf.view.as_ref().and_then(|view| self.mean(view, &leaf)).map(|mean| mean.times(&volume, BITS));
         // Sums are exact: their terms are neither too large nor too fine.
         let bounds = sum.as_ref().and_then(Real::ends).filter(|(_, hi)| hi.top() < FAR);
         let lower = bounds.filter(|(lo, _)| lo.top() > -FAR).map_or(Scaled::ZERO, |(lo, _)| lo.clone());
         let upper = bounds.map_or(Scaled::ZERO, |(_, hi)| hi.clone().max(Scaled::new(Big::ONE, -FAR)));
-        let loose = bounds.map_or(Scaled::new(Big::ONE, 1 << 40), |_| upper.plus(&lower.negated()));
+        let loose = bounds.map_or(Scaled::new(Big::ONE, 1 << 40), |_| width(&(lower.clone(), upper.clone())));
+        self.sum = (self.sum.0.plus(&lower), self.sum.1.plus(&upper));
         (leaf.view, leaf.sum) = (leaf.view.filter(|_| bounds.is_some()), (lower, upper));
-        self.open += usize::from(bounds.is_none());
-        self.sum = (self.sum.0.plus(&leaf.sum.0), self.sum.1.plus(&leaf.sum.1));
         self.leaves.insert((loose, self.looked), leaf);
     }
 
@@ -238,12 +220,12 @@ impl Check {
     /// most N^p (Jensen) and at least N^2 / M^(2 - p); for p >= 2 at most N^2 M^(p - 2) and at least N^p.
     fn mean(&self, view: &View, leaf: &Leaf) -> Option<Real> {
         let apart = view.range.minus(&leaf.level, BITS).abs();
-        let by_range = self.raised(&apart);
+        let by_range = raised(&apart, &self.p);
         let (middle, spread) = leaf.level.middle(BITS)?;
         let (mut moved, mut rest, mut squares) = (Real::ZERO, Real::ZERO, Real::ZERO);
         for (slope, side) in view.slopes.iter().zip(&leaf.sides) {
             let Some((s, radius)) = slope.middle(BITS) else { return Some(by_range) };
-            let half = side.ends().map(|(lo, hi)| Real::point(hi.plus(&lo.negated()).scaled(-1)))?;
+            let half = Real::point(width(side).scaled(-1));
             let blur = Real::point(radius).times(&half, BITS);
             moved = moved.plus(&Real::point(s).times(&half, BITS).power(2, BITS), BITS);
             (rest, squares) = (rest.plus(&blur, BITS), squares.plus(&blur.power(2, BITS), BITS));
@@ -254,8 +236,8 @@ impl Check {
         let rest = rest.sqrt().plus(&Real::point(spread), BITS);
         let norm = known.plus(&rest.hull(&rest.negated()), BITS).relu();
         let (beyond, largest) = (self.p.minus(&Real::whole(2), BITS), Real::point(apart.ends()?.1.clone()));
-        let other = || norm.power(2, BITS).times(&largest.pow(&beyond, BITS), BITS);
-        let found = if beyond == Real::ZERO { norm.power(2, BITS) } else { self.raised(&norm).hull(&other()) };
+        let other = || norm.power(2, BITS).times(&raised(&largest, &beyond), BITS);
+        let found = if beyond == Real::ZERO { norm.power(2, BITS) } else { raised(&norm, &self.p).hull(&other()) };
         Some(found.meet(&by_range))
     }
 }
@@ -273,13 +255,10 @@ fn parts(table: &Hinges, d: usize, p: Dyadic) -> Vec<Part> {
     let first = table.places.partition_point(|place| place <= lo);
     let last = table.places.partition_point(|place| place < hi);
     let size = |piece: usize, c: usize| {
-        table.lines.get(piece).map_or(zero.clone(), |line| {
-            let slope = &line[c].0;
-            slope.clone().max(slope.negated())
-        })
+        let slope = table.lines.get(piece).map_or(Scaled::ZERO, |line| line[c].0.clone());
+        slope.negated().max(slope)
     };
-    let flat =
-        |piece: usize, c: usize| size(piece, c).scaled(10) <= size(piece.wrapping_sub(1), c).max(size(piece + 1, c));
+    let flat = |i: usize, c: usize| size(i, c).scaled(10) <= size(i.wrapping_sub(1), c).max(size(i + 1, c));
     let minus = Scaled::from(p).negated();
     let mut parts: Vec<Part> = Vec::new();
     for piece in first..=last {
@@ -290,8 +269,7 @@ fn parts(table: &Hinges, d: usize, p: Dyadic) -> Vec<Part> {
         if start < end && (0..d).all(|c| flat(piece, c)) {
             let edge = parts.last_mut().map_or(zero.clone(), |before| {
                 // A short number on the ramp.
-                let edge = before.plateau.1.plus(&start).scaled(-1).rounded(36, Way::Down);
-                before.tile.1 = edge.max(before.plateau.1.clone()).min(start.clone());
+                before.tile.1 = start.clone().rounded(36, Way::Down).max(before.plateau.1.clone());
                 before.tile.1.clone()
             });
             let at = Real::new(from.clone(), to.clone());
@@ -302,22 +280,18 @@ fn parts(table: &Hinges, d: usize, p: Dyadic) -> Vec<Part> {
 }
 
 /// The sides and the quantizer's output for each choice of a part per coordinate.
-fn token_cells(sides: &[Vec<Part>], quantizer: &Block) -> Option<Vec<(Vec<Real>, Vec<Real>)>> {
-    let count = sides
-        .iter()
-        .try_fold(1_usize, |all, side| all.checked_mul(side.len()))
-        .filter(|count| (1..=CELLS).contains(count))?;
-    let cell = |mut rest: usize| {
-        let (mut tile, mut at) = (Vec::new(), Vec::new());
-        for side in sides {
-            let part = &side[rest % side.len()];
-            rest /= side.len();
-            tile.push(Real::new(part.tile.0.clone(), part.tile.1.clone()));
-            at.push(part.at.clone());
-        }
-        Some((tile, quantizer.apply(&at)?))
+fn token_cells(sides: &[Vec<Part>], quantizer: &Block) -> Option<Vec<(Vec<Side>, Vec<Real>)>> {
+    let mut cells: Vec<Vec<&Part>> = vec![vec![]];
+    for side in sides {
+        (1..=CELLS / cells.len()).contains(&side.len()).then_some(())?;
+        let longer = |cell: Vec<_>| side.iter().map(move |part| [&cell[..], &[part]].concat());
+        cells = cells.into_iter().flat_map(longer).collect();
+    }
+    let cell = |parts: Vec<&Part>| {
+        let at: Vec<Real> = parts.iter().map(|part| part.at.clone()).collect();
+        Some((parts.iter().map(|part| part.tile.clone()).collect(), quantizer.apply(&at)?))
     };
-    (0..count).map(cell).collect()
+    cells.into_iter().map(cell).collect()
 }
 
 /// n times (n - 1)! over the factorials of how often each cell occurs among the others.
@@ -331,19 +305,17 @@ fn arrangements(tuple: &[usize]) -> Option<i64> {
 }
 
 /// A box cut in two across the entry whose slopes are known least.
-fn halves(leaf: &Leaf) -> [Vec<Real>; 2] {
+fn halves(leaf: &Leaf) -> [Vec<Side>; 2] {
     let blur = |i: usize| {
-        let width = |x: &Real| x.ends().and_then(|(lo, hi)| Some(width(lo, hi).ends()?.1.clone()));
-        let wide = |x: &Real| width(x).unwrap_or(Scaled::new(Big::ONE, 1 << 39));
-        let side = wide(&leaf.sides[i]);
-        (leaf.view.as_ref().map_or(side.clone(), |view| wide(&view.slopes[i])).times(&side), side)
+        let slope = leaf.view.as_ref().and_then(|view| view.slopes[i].middle(BITS));
+        let (radius, side) =
+            (slope.map_or(Scaled::new(Big::ONE, 1 << 39), |(_, radius)| radius), width(&leaf.sides[i]));
+        (radius.times(&side), side)
     };
     let i = (0..leaf.sides.len()).max_by_key(|&i| blur(i)).unwrap_or(0);
+    let middle = leaf.sides[i].0.plus(&leaf.sides[i].1).scaled(-1);
     let mut halves = [leaf.sides.clone(), leaf.sides.clone()];
-    if let Some((lo, hi)) = leaf.sides[i].ends() {
-        let middle = lo.plus(hi).scaled(-1);
-        (halves[0][i], halves[1][i]) = (Real::new(lo.clone(), middle.clone()), Real::new(middle, hi.clone()));
-    }
+    (halves[0][i].1, halves[1][i].0) = (middle.clone(), middle);
     halves
 }
 

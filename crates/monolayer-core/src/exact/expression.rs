@@ -74,12 +74,6 @@ impl Expression {
         let all = text.split(';').filter(|_| text.len() <= LONGEST).map(one).collect::<Option<Vec<_>>>()?;
         Some(all).filter(|all| all.len() == dim)
     }
-
-    /// Whether permuting the tokens permutes the outputs: nothing in it tells the place of a token.
-    pub fn is_equivariant(&self) -> bool {
-        let mut bodies = self.aggregates.iter().map(|(_, body)| body).chain([&self.output]);
-        !bodies.any(|body| body.iter().any(|op| matches!(op, Op::Place(_))))
-    }
 }
 
 impl Parser<'_> {
@@ -104,11 +98,10 @@ impl Parser<'_> {
 
     fn signed(&mut self) -> Option<()> {
         self.depth = Some(self.depth + 1).filter(|depth| *depth <= DEEPEST)?;
-        if self.take("-") {
+        let minus = self.take("-");
+        if minus || self.take("+") {
             self.signed()?;
-            self.made.output.push(Op::Unary("-"));
-        } else if self.take("+") {
-            self.signed()?;
+            self.made.output.extend(minus.then_some(Op::Unary("-")));
         } else {
             self.atom()?;
             if self.take("^") {
@@ -139,8 +132,7 @@ impl Parser<'_> {
         }
         let (number, rest) = self.rest.split_at(end);
         self.rest = rest;
-        let number = Rational::parse(number, &mut self.budget)?.enclosure(BITS);
-        self.made.output.push(Op::Number(number));
+        self.made.output.push(Op::Number(Rational::parse(number, &mut self.budget)?.enclosure(BITS)));
         Some(())
     }
 
@@ -166,22 +158,20 @@ impl Parser<'_> {
     /// min and max of several arguments are plain; of one, and other aggregates, they run over all tokens.
     fn call(&mut self, name: &str) -> Option<()> {
         let name = UNARY.into_iter().chain(OVER).find(|known| *known == name)?;
-        let (start, mut count) = (self.made.output.len(), 1);
-        self.take("(").then(|| self.chain(true))??;
-        while self.take(",") {
+        let (start, mut count) = (self.made.output.len(), 0);
+        while self.take(if count == 0 { "(" } else { "," }) {
             self.chain(true)?;
             count += 1;
         }
-        let end = self.take(")");
+        self.take(")").then_some(())?;
         match (name, count) {
-            _ if !end => return None,
             (_, 1) if UNARY.contains(&name) => self.made.output.push(Op::Unary(name)),
             (_, 1) => {
                 let body = self.made.output.split_off(start);
                 self.made.output.push(Op::Slot(self.made.aggregates.len()));
                 self.made.aggregates.push((name, body));
             }
-            ("min" | "max", _) => self.made.output.extend((1..count).map(|_| Op::Binary(name))),
+            ("min" | "max", 2..) => self.made.output.extend((1..count).map(|_| Op::Binary(name))),
             _ => return None,
         }
         Some(())
@@ -201,18 +191,19 @@ pub struct View {
 }
 
 /// A box of sequences, and the output token.
-pub(super) struct Boxed<'a> {
-    /// One per entry of the sequence, bounded.
-    pub sides: &'a [Real],
+pub(super) struct Boxed {
+    /// One per entry of the sequence.
+    pub sides: Vec<Real>,
     /// The centers, exactly.
     pub centers: Vec<Real>,
     pub own: usize,
 }
 
-impl<'a> Boxed<'a> {
-    pub fn new(sides: &'a [Real], own: usize) -> Self {
-        let center = |side: &Real| side.ends().map_or(Real::ZERO, |(lo, hi)| Real::point(lo.plus(hi).scaled(-1)));
-        Self { sides, centers: sides.iter().map(center).collect(), own }
+impl Boxed {
+    pub fn new(sides: &[(Scaled, Scaled)], own: usize) -> Self {
+        let center = |(lo, hi): &(Scaled, Scaled)| Real::point(lo.plus(hi).scaled(-1));
+        let side = |(lo, hi): &(Scaled, Scaled)| Real::new(lo.clone(), hi.clone());
+        Self { sides: sides.iter().map(side).collect(), centers: sides.iter().map(center).collect(), own }
     }
 
     fn constant(&self, x: &Real) -> View {
@@ -222,7 +213,7 @@ impl<'a> Boxed<'a> {
     /// With the range also bounded by the slopes; nothing where it has no bounds: something is undefined there, or too large.
     fn settled(&self, mut view: View) -> Option<View> {
         let mut linear = view.center.clone();
-        for ((slope, side), center) in view.slopes.iter().zip(self.sides).zip(&self.centers) {
+        for ((slope, side), center) in view.slopes.iter().zip(&self.sides).zip(&self.centers) {
             if *slope != Real::ZERO {
                 linear = linear.plus(&slope.times(&side.minus(center, BITS), BITS), BITS);
             }
@@ -283,18 +274,16 @@ fn join(over: &str, values: Vec<View>, all: &Boxed) -> Option<View> {
         "sum" => ("+", 1),
         other => (other, 1),
     };
-    let mut terms = Vec::new();
-    for (i, value) in values.iter().enumerate() {
-        for other in values[..i].iter().filter(|_| over == "var") {
-            terms.push(binary("^", &binary("-", value, other, all)?, &all.constant(&Real::whole(2)), all)?);
-        }
-    }
-    let mut terms = if over == "var" { terms } else { values }.into_iter();
-    let mut sum = terms.next().unwrap_or_else(|| all.constant(&Real::ZERO));
-    for term in terms {
-        sum = binary(name, &sum, &term, all)?;
-    }
-    if share == 1 { Some(sum) } else { binary("/", &sum, &all.constant(&Real::whole(share)), all) }
+    let number = |x: i64| all.constant(&Real::whole(x));
+    let square = |x: &View, y: &View| binary("^", &binary("-", x, y, all)?, &number(2), all);
+    let pairs = (0..values.len()).flat_map(|i| (0..i).map(move |j| (i, j)));
+    let terms = match over {
+        "var" => pairs.map(|(i, j)| square(&values[i], &values[j])).collect::<Option<Vec<_>>>()?,
+        _ => values,
+    };
+    let sum = terms.into_iter().map(Some).reduce(|sum, term| binary(name, &sum?, &term?, all));
+    let sum = sum.unwrap_or_else(|| Some(number(0)))?;
+    if share == 1 { Some(sum) } else { binary("/", &sum, &number(share), all) }
 }
 
 /// phi(x) - phi(c) is x - c times a value of phi' between them.
@@ -306,11 +295,11 @@ fn unary(name: &str, of: &View, all: &Boxed) -> Option<View> {
 
 /// A function of one number and its derivative; nothing where it may be undefined.
 fn value(name: &str, u: &Real) -> Option<(Real, Real)> {
-    let (one, (lo, hi)) = (Real::whole(1), u.ends()?);
+    let (one, (lo, _)) = (Real::whole(1), u.ends()?);
     let square = |x: &Real| x.power(2, BITS);
-    let jump = |f: fn(Ordering) -> i64| {
-        let slope = if f(lo.sign()) == f(hi.sign()) { Real::ZERO } else { Real::UNBOUNDED };
-        (Real::whole(f(lo.sign())).hull(&Real::whole(f(hi.sign()))), slope)
+    let jump = |values: Real| {
+        let slope = if values.only().is_some() { Real::ZERO } else { Real::UNBOUNDED };
+        (values, slope)
     };
     let waves = if matches!(name, "sin" | "cos" | "tan") { u.waves(ROUGH) } else { [Real::ZERO, Real::ZERO] };
     let found = match (name, waves) {
@@ -324,30 +313,31 @@ fn value(name: &str, u: &Real) -> Option<(Real, Real)> {
         }
         ("log", _) => (u.log(ROUGH), one.over(u, BITS)),
         ("sqrt", _) if lo.sign() != Ordering::Less => (u.sqrt(), one.over(&u.sqrt().plus(&u.sqrt(), BITS), BITS)),
-        ("abs", _) => (u.abs(), rectified(u).minus(&rectified(&u.negated()), BITS)),
+        ("abs", _) => (u.abs(), jumps(u, |sign| sign as i64)),
         ("tanh", _) => (u.tanh(ROUGH), one.minus(&square(&u.tanh(ROUGH)), BITS)),
-        ("sign", _) => jump(|sign| sign as i64),
-        ("step", _) => jump(|sign| i64::from(sign != Ordering::Less)),
+        ("sign", _) => jump(jumps(u, |sign| sign as i64)),
+        ("step", _) => jump(jumps(u, |sign| i64::from(sign.is_ge()))),
         _ => return None,
     };
     Some(found).filter(|(value, _)| value.ends().is_some())
 }
 
-/// Slopes of max(t, 0) over t.
-fn rectified(t: &Real) -> Real {
-    match t.compare(&Real::ZERO) {
-        Some(Ordering::Greater) => Real::whole(1),
-        Some(_) => Real::ZERO,
-        None => Real::ZERO.hull(&Real::whole(1)),
-    }
+/// The values of a function of the sign that does not decrease.
+fn jumps(t: &Real, f: fn(Ordering) -> i64) -> Real {
+    t.ends().map_or(Real::UNBOUNDED, |(lo, hi)| Real::whole(f(lo.sign())).hull(&Real::whole(f(hi.sign()))))
 }
 
 /// The whole number that an exponent is, up to 10^9.
-pub(super) fn whole(x: &Real) -> Option<i64> {
+fn whole(x: &Real) -> Option<i64> {
     let (m, e) = x.only()?.parts();
     let m = if e < 0 { m.shr(e.unsigned_abs().min(128) as usize) } else { m.shl(e.min(64) as usize) };
     let Big::Small(k @ -1_000_000_000..=1_000_000_000) = m else { return None };
     (Real::whole(k) == *x).then_some(k)
+}
+
+/// x^y, from x's ends where y is whole.
+pub(super) fn raised(x: &Real, y: &Real) -> Real {
+    whole(y).map_or_else(|| x.pow(y, ROUGH), |k| x.power(k, BITS))
 }
 
 fn binary(name: &str, left: &View, right: &View, all: &Boxed) -> Option<View> {
@@ -359,8 +349,7 @@ fn binary(name: &str, left: &View, right: &View, all: &Boxed) -> Option<View> {
         ("-", _) => u.minus(v, BITS),
         ("*", _) => u.times(v, BITS),
         ("/", _) => u.over(v, BITS),
-        ("^", Some(k)) => u.power(k, BITS),
-        ("^", None) => u.pow(v, ROUGH),
+        ("^", _) => raised(u, v),
         ("max", _) => u.max(v),
         _ => u.negated().max(&v.negated()).negated(),
     };
@@ -371,14 +360,13 @@ fn binary(name: &str, left: &View, right: &View, all: &Boxed) -> Option<View> {
         ("*", _) => (v.plus(b, BITS).times(&half, BITS), u.plus(a, BITS).times(&half, BITS)),
         // x / y - a / b = ((x - a) - (a / b) (y - b)) / y.
         ("/", _) => (one.over(v, BITS), a.over(b, BITS).negated().over(v, BITS)),
-        ("^", Some(0)) => (Real::ZERO, Real::ZERO),
         ("^", Some(2)) => (u.plus(a, BITS), Real::ZERO),
         ("^", Some(k)) => (u.power(k - 1, BITS).times(&Real::whole(k), BITS), Real::ZERO),
         // x^y - a^b = (x^y - a^y) + (a^y - a^b).
         ("^", None) => (v.times(&u.pow(&v.minus(&one, BITS), ROUGH), BITS), a.pow(v, ROUGH).times(&a.log(ROUGH), BITS)),
         _ => {
             // The larger is y + max(x - y, 0), the smaller x - max(x - y, 0).
-            let first = rectified(&u.minus(v, BITS));
+            let first = jumps(&u.minus(v, BITS), |sign| i64::from(sign.is_gt()));
             let second = one.minus(&first, BITS);
             if name == "max" { (first, second) } else { (second, first) }
         }

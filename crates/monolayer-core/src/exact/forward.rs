@@ -5,17 +5,21 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::iter::successors;
 use std::ptr::from_ref;
 
 use super::real::{Rational, Real, Scaled};
 use crate::model::{Attention, FeedForward, Mask, Model, Numbers};
 use crate::number::Dyadic;
+use crate::rules::attention::Seen;
 
 /// What reading the fractions of a model may cost (see [`Rational::parse`]): some seconds.
 const READING: u64 = 1 << 28;
 /// The first number of bits, and how many times more are tried next.
 const FIRST: usize = 128;
 const MORE: usize = 4;
+/// Pairs of tokens times the square of the bits, beyond which a sequence is not decided: some seconds.
+const WORK: usize = 1 << 36;
 
 /// A token of a sequence, before positions are added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,42 +50,34 @@ pub enum Wanted<'a> {
     Near(&'a [Dyadic], &'a Rational),
 }
 
-/// Hidden units of the last feed-forward part that can be on, where the caller has proved it of all others; or none: all can.
-pub type Units<'a> = Option<&'a [usize]>;
-
 /// A token: an interval per coordinate.
 pub type Vector = Vec<Real>;
 
-fn hull(values: &[Real], which: &[usize]) -> Real {
-    which.iter().fold(values[which[0]].clone(), |hull, &j| hull.hull(&values[j]))
-}
-
-/// The mean over the tokens with the greatest score. Lemma: a token whose score is certainly below another's has no weight; where
-/// the others' scores are points, they are equal; otherwise the mean over some of them lies between their values.
-fn hardmax(scores: &[Real], values: &[Vector], bits: usize) -> Vector {
-    let beaten = |j: &usize| scores.iter().any(|other| scores[*j].compare(other) == Some(Ordering::Less));
-    let may: Vec<usize> = (0..scores.len()).filter(|j| !beaten(j)).collect();
-    if may.len() > 1 && may.iter().any(|&j| scores[j].only().is_none()) {
-        return values.iter().map(|values| hull(values, &may)).collect();
+/// The weights of scores, up to a common factor. Lemma (hardmax): a token whose score is certainly below another's has no weight;
+/// where the others' scores are points, they are equal; otherwise each may have weight or not. Lemma (softmax): a shift common to all
+/// scores does not matter.
+fn weights(hard: bool, scores: &[Real], bits: usize) -> Vector {
+    if !hard {
+        let top = scores.iter().filter_map(|score| score.ends().map(|(lo, _)| lo)).max();
+        let shift = Real::point(top.unwrap_or(&Scaled::ZERO).clone());
+        return scores.iter().map(|score| score.minus(&shift, bits).exp(bits)).collect();
     }
-    let sum = |values: &Vector| may.iter().fold(Real::ZERO, |sum, &j| sum.plus(&values[j], bits));
-    values.iter().map(|values| sum(values).over(&Real::whole(may.len() as i64), bits)).collect()
+    let beaten = |score: &Real| scores.iter().any(|other| score.compare(other) == Some(Ordering::Less));
+    let may: Vec<&Real> = scores.iter().filter(|score| !beaten(score)).collect();
+    let known = may.len() == 1 || may.iter().all(|score| score.only().is_some());
+    let weight = if known { Real::whole(1) } else { Real::ZERO.hull(&Real::whole(1)) };
+    scores.iter().map(|score| if beaten(score) { Real::ZERO } else { weight.clone() }).collect()
 }
 
-/// The mean with weights e^score over their sum. Lemma: a shift common to all scores does not matter, and a mean lies between
-/// the least and the greatest value, whatever the weights are.
-fn softmax(scores: &[Real], values: &[Vector], bits: usize) -> Vector {
-    let top = scores.iter().filter_map(|score| score.ends().map(|(lo, _)| lo)).max();
-    let shift = Real::point(top.unwrap_or(&Scaled::ZERO).clone());
-    let weights: Vector = scores.iter().map(|score| score.minus(&shift, bits).exp(bits)).collect();
-    let below = weights.iter().fold(Real::ZERO, |sum, weight| sum.plus(weight, bits));
-    let all: Vec<usize> = (0..scores.len()).collect();
-    let mean = |values: &Vector| {
-        let products = weights.iter().zip(values).map(|(weight, value)| weight.times(value, bits));
-        let above = products.fold(Real::ZERO, |sum, product| sum.plus(&product, bits));
-        above.over(&below, bits).meet(&hull(values, &all))
-    };
-    values.iter().map(mean).collect()
+/// The mean of values with weights. Lemma: it lies between those with weight, whatever their weights are.
+fn mean(weights: &[Real], values: &[&Real], bits: usize) -> Real {
+    let (mut above, mut below, mut all) = (Real::ZERO, Real::ZERO, None);
+    for (weight, value) in weights.iter().zip(values).filter(|(weight, _)| **weight != Real::ZERO) {
+        above = above.plus(&weight.times(value, bits), bits);
+        below = below.plus(weight, bits);
+        all = Some(all.map_or((*value).clone(), |all: Real| all.hull(value)));
+    }
+    above.over(&below, bits).meet(&all.unwrap_or(Real::UNBOUNDED))
 }
 
 /// A model that can be run in real arithmetic.
@@ -91,75 +87,49 @@ pub struct Exact<'a> {
     fractions: BTreeMap<usize, Vec<Rational>>,
 }
 
-fn count(numbers: &Numbers) -> usize {
-    match numbers {
-        Numbers::Floats(tensor) => tensor.len(),
-        Numbers::Exact(_, texts) => texts.len(),
-    }
-}
-
-/// All numbers of a model, by name (docs/format.md), and how many there must be.
-pub(super) fn all(model: &Model) -> Option<Vec<(String, &Numbers, usize)>> {
+/// All numbers of a model, by name (docs/format.md), and how many there are; nothing where there must be more or less.
+pub(crate) fn all(model: &Model) -> Option<Vec<(String, &Numbers, usize)>> {
     let (d, mut all) = (model.d, Vec::new());
-    let rows = |numbers: &Numbers| Some(count(numbers)).filter(|count| d > 0 && count.is_multiple_of(d));
+    let rows = |numbers: &Numbers| Some(numbers.len()).filter(|count| d > 0 && count.is_multiple_of(d));
     for (name, numbers) in [("embedding.weight", &model.embedding), ("positions.weight", &model.positions)] {
         if let Some(numbers) = numbers {
             all.push((name.to_owned(), numbers, rows(numbers)?));
         }
     }
-    let layers = || model.layers.iter().enumerate();
-    let parts = layers().map(|(i, layer)| (format!("layers.{i}.feed_forward"), &layer.feed_forward));
-    for (name, part) in parts.chain([("pre_feed_forward".to_owned(), &model.pre_feed_forward)]) {
-        let Some(part) = part else { continue };
-        let (q, size) = (part.hidden, part.hidden.checked_mul(d)?);
-        let tensors = [("w1", &part.w1, size), ("b1", &part.b1, q), ("w2", &part.w2, size), ("b2", &part.b2, d)];
+    let mut add = |name: &str, tensors: [(&str, _, usize); 4]| {
         all.extend(tensors.map(|(which, numbers, size)| (format!("{name}.{which}"), numbers, size)));
+    };
+    let mut parts = vec![("pre_feed_forward".to_owned(), &model.pre_feed_forward)];
+    for (i, layer) in model.layers.iter().enumerate() {
+        parts.push((format!("layers.{i}.feed_forward"), &layer.feed_forward));
+        if let Some(Attention { heads, size, w_q, w_k, w_v, w_o, .. }) = &layer.attention {
+            let size = heads.checked_mul(*size)?.checked_mul(d)?;
+            let tensors = [("w_q", w_q, size), ("w_k", w_k, size), ("w_v", w_v, size), ("w_o", w_o, size)];
+            add(&format!("layers.{i}.attention"), tensors);
+        }
     }
-    for (i, layer) in layers() {
-        let Some(part) = &layer.attention else { continue };
-        let size = part.heads.checked_mul(part.size)?.checked_mul(d)?;
-        let tensors = [("w_q", &part.w_q), ("w_k", &part.w_k), ("w_v", &part.w_v), ("w_o", &part.w_o)];
-        all.extend(tensors.map(|(which, numbers)| (format!("layers.{i}.attention.{which}"), numbers, size)));
+    for (name, part) in parts {
+        if let Some(FeedForward { hidden, w1, b1, w2, b2 }) = part {
+            let size = hidden.checked_mul(d)?;
+            add(&name, [("w1", w1, size), ("b1", b1, *hidden), ("w2", w2, size), ("b2", b2, d)]);
+        }
     }
     if let Some(head) = &model.head {
         let size = rows(&head.weight)?;
-        all.extend(
-            [("weight", &head.weight, size), ("bias", &head.bias, size / d)]
-                .map(|(which, numbers, size)| (format!("head.{which}"), numbers, size)),
-        );
+        all.push(("head.weight".to_owned(), &head.weight, size));
+        all.push(("head.bias".to_owned(), &head.bias, size / d));
     }
-    Some(all)
-}
-
-/// Whether token i sees token j (the start token is -1); nothing where the mask does not say.
-fn sees(mask: &Mask, i: i64, j: i64) -> Option<bool> {
-    let long = |k: usize| i64::try_from(k).unwrap_or(i64::MAX);
-    Some(match mask {
-        _ if i == j || j < 0 => true,
-        Mask::None => true,
-        Mask::Causal => j <= i,
-        Mask::Prefix(k) => j < long(*k) || j <= i,
-        Mask::Band(before, after) => i.saturating_sub(long(*before)) <= j && j <= i.saturating_add(long(*after)),
-        // The matrix has no row for the start token: it sees no other.
-        Mask::Matrix(..) if i < 0 => false,
-        Mask::Matrix(n, bytes) => {
-            let (i, j) = (i as usize, j as usize);
-            *bytes.get(i.checked_mul(*n)?.checked_add(j)?).filter(|_| j < *n)? == 1
-        }
-    })
+    all.iter().all(|(_, numbers, size)| numbers.len() == *size).then_some(all)
 }
 
 impl<'a> Exact<'a> {
     /// Takes a model; nothing where its shapes do not fit together, or its fractions take too long to read.
     pub fn new(model: &'a Model) -> Option<Self> {
         let (mut budget, mut exact) = (READING, Self { model, fractions: BTreeMap::new() });
-        for (_, numbers, len) in all(model)? {
+        for (_, numbers, _) in all(model)? {
             if let Numbers::Exact(_, texts) = numbers {
                 let read = texts.iter().map(|text| Rational::parse(text, &mut budget)).collect::<Option<_>>()?;
                 exact.fractions.insert(from_ref(numbers).addr(), read);
-            }
-            if count(numbers) != len {
-                return None;
             }
         }
         Some(exact)
@@ -174,87 +144,84 @@ impl<'a> Exact<'a> {
 
     /// Number i minus number j: zero where they are equal.
     fn difference(&self, numbers: &Numbers, i: usize, j: usize, bits: usize) -> Real {
-        match numbers {
-            Numbers::Exact(..) => {
-                let all = &self.fractions[&from_ref(numbers).addr()];
-                all[i].minus(&all[j]).enclosure(bits)
-            }
-            Numbers::Floats(_) => self.get(numbers, i, bits).minus(&self.get(numbers, j, bits), bits),
+        match self.fractions.get(&from_ref(numbers).addr()) {
+            Some(all) => all[i].minus(&all[j]).enclosure(bits),
+            None => self.get(numbers, i, bits).minus(&self.get(numbers, j, bits), bits),
         }
     }
 
     /// bias + the sum over c of `x_c` times number `first + c`.
     fn dot(&self, w: &Numbers, first: usize, x: &[Real], bias: Real, bits: usize) -> Real {
+        let fractions = self.fractions.get(&from_ref(w).addr());
+        let zero = |i: usize| match (w, fractions) {
+            (Numbers::Floats(tensor), _) => tensor.get(i).is_zero(),
+            (_, fractions) => fractions.is_some_and(|all| all[i].is_zero()),
+        };
         let add = |sum: Real, (c, x): (usize, &Real)| sum.plus(&x.times(&self.get(w, first + c, bits), bits), bits);
-        x.iter().enumerate().fold(bias, add)
+        x.iter().enumerate().filter(|(c, x)| !zero(first + c) && **x != Real::ZERO).fold(bias, add)
     }
 
-    /// Decides a token of a sequence (counted without the start token), with up to `most_bits` bits.
-    pub fn decide(
-        &self,
-        tokens: &[Token],
-        position: usize,
-        wanted: Wanted,
-        most_bits: usize,
-        units: Units,
-    ) -> Decision {
-        let mut bits = FIRST.min(most_bits);
-        while bits > 0 && bits <= most_bits {
-            let found = self.output(tokens, position, bits, units);
-            let decision = found.and_then(|output| match wanted {
-                Wanted::Label(label) => self.label(&output, label, bits),
-                Wanted::Near(target, tolerance) => self.near(&output, target, tolerance, bits),
-            });
-            match decision {
-                Some(Decision::Unknown) => bits = bits.saturating_mul(MORE),
-                Some(decision) => return decision,
-                None => return Decision::Unknown,
+    /// Decides tokens of a sequence (their positions are counted without the start token), with up to so many bits.
+    pub fn decide(&self, tokens: &[Token], asked: &[(usize, Wanted)], most: usize) -> Vec<Decision> {
+        let mut found = vec![Decision::Unknown; asked.len()];
+        let pairs = (tokens.len() + 1).saturating_mul(tokens.len() + 1);
+        let most = most.min((WORK / pairs).isqrt());
+        let tries = successors(Some(FIRST.min(most)), |bits| bits.checked_mul(MORE));
+        for bits in tries.take_while(|bits| (1..=most).contains(bits)) {
+            let open: Vec<usize> = (0..asked.len()).filter(|&i| found[i] == Decision::Unknown).collect();
+            let positions: Vec<usize> = open.iter().map(|&i| asked[i].0).collect();
+            let outputs = if open.is_empty() { None } else { self.outputs(tokens, &positions, bits) };
+            for (i, output) in open.iter().zip(outputs.into_iter().flatten()) {
+                let decision = match asked[*i].1 {
+                    Wanted::Label(label) => self.label(&output, label, bits),
+                    Wanted::Near(target, tolerance) => self.near(&output, target, tolerance, bits),
+                };
+                found[*i] = decision.unwrap_or(Decision::Unknown);
             }
         }
-        Decision::Unknown
+        found
     }
 
-    /// A token after the last layer, before the head; nothing where the sequence is not one of this model.
-    pub fn output(&self, tokens: &[Token], position: usize, bits: usize, units: Units) -> Option<Vector> {
-        self.run((tokens, position), (self.model.layers.len(), false), bits, units)
+    /// Tokens after the last layer, before the head; nothing where the sequence is not one of this model.
+    pub fn outputs(&self, tokens: &[Token], positions: &[usize], bits: usize) -> Option<Vec<Vector>> {
+        self.run((tokens, positions), (self.model.layers.len(), false), bits)
     }
 
     /// A token after the attention of a layer, the token itself included (eq. 2); nothing where the layer has none.
     pub fn attended(&self, layer: usize, tokens: &[Token], position: usize, bits: usize) -> Option<Vector> {
         self.model.layers.get(layer)?.attention.as_ref()?;
-        self.run((tokens, position), (layer + 1, true), bits, None)
+        self.run((tokens, &[position]), (layer + 1, true), bits)?.pop()
     }
 
-    /// Runs some layers, the last one perhaps without its feed-forward part.
-    fn run(&self, at: (&[Token], usize), until: (usize, bool), bits: usize, units: Units) -> Option<Vector> {
+    /// Tokens behind some layers, the last one perhaps without its feed-forward part.
+    fn run(&self, at: (&[Token], &[usize]), until: (usize, bool), bits: usize) -> Option<Vec<Vector>> {
         let ((count, cut), mut tokens) = (until, self.input(at.0, bits)?);
-        let at = at.1.checked_add(usize::from(self.model.start.is_some())).filter(|at| *at < tokens.len())?;
+        let at: Vec<usize> = at.1.iter().map(|at| at + usize::from(self.model.start.is_some())).collect();
+        at.iter().all(|at| *at < tokens.len()).then_some(())?;
         let layers = &self.model.layers[..count];
-        // From the last attention on, only the asked position matters.
+        // From the last attention on, only the asked positions matter.
         let last = layers.iter().rposition(|layer| layer.attention.is_some()).unwrap_or(0);
         for (i, layer) in layers.iter().enumerate() {
-            let asked: Vec<usize> = if i < last { (0..tokens.len()).collect() } else { vec![at] };
+            let asked: Vec<usize> = if i < last { (0..tokens.len()).collect() } else { at.clone() };
             let mut after: Vec<Vector> = asked.iter().map(|&i| tokens[i].clone()).collect();
             if let Some(attention) = &layer.attention {
                 after = self.attend(attention, &tokens, &asked, bits)?;
             }
-            let end = i + 1 == count;
-            if let Some(part) = layer.feed_forward.as_ref().filter(|_| !(end && cut)) {
-                let units = units.filter(|_| end);
-                after = after.iter().map(|h| self.feed_forward(part, h, units, bits)).collect::<Option<_>>()?;
+            if let Some(part) = layer.feed_forward.as_ref().filter(|_| !(i + 1 == count && cut)) {
+                after = after.iter().map(|h| self.feed_forward(part, h, bits)).collect();
             }
             for (i, token) in asked.into_iter().zip(after) {
                 tokens[i] = token;
             }
         }
-        Some(tokens.swap_remove(at))
+        Some(at.iter().map(|&at| tokens[at].clone()).collect())
     }
 
     /// All tokens, the start token first, after positions and the block before the first layer.
     fn input(&self, tokens: &[Token], bits: usize) -> Option<Vec<Vector>> {
         let d = self.model.d;
         let row = |numbers: &Numbers, row: usize| {
-            let end = row.checked_add(1)?.checked_mul(d).filter(|end| *end <= count(numbers))?;
+            let end = row.checked_add(1)?.checked_mul(d).filter(|end| *end <= numbers.len())?;
             Some((end - d..end).map(|i| self.get(numbers, i, bits)).collect::<Vector>())
         };
         let mut all = Vec::new();
@@ -268,33 +235,29 @@ impl<'a> Exact<'a> {
                 x = x.iter().zip(&p).map(|(x, p)| x.plus(p, bits)).collect();
             }
             let part = self.model.pre_feed_forward.as_ref().filter(|_| x.len() == d);
-            all.push(if let Some(part) = part { self.feed_forward(part, &x, None, bits)? } else { x });
+            all.push(part.map_or(x.clone(), |part| self.feed_forward(part, &x, bits)));
         }
         all.iter().all(|x| x.len() == d).then_some(all)
     }
 
     /// H + W2 relu(W1 H + b1) + b2 (eq. 3).
-    fn feed_forward(&self, part: &FeedForward, h: &[Real], units: Units, bits: usize) -> Option<Vector> {
+    fn feed_forward(&self, part: &FeedForward, h: &[Real], bits: usize) -> Vector {
         let (d, q) = (self.model.d, part.hidden);
-        let mut out: Vector = h.iter().enumerate().map(|(c, h)| h.plus(&self.get(&part.b2, c, bits), bits)).collect();
-        let every: Vec<usize> = if units.is_none() { (0..q).collect() } else { Vec::new() };
-        for &j in units.unwrap_or(&every) {
-            if j >= q {
-                return None;
-            }
-            let unit = self.dot(&part.w1, j * d, h, self.get(&part.b1, j, bits), bits).relu();
-            for (c, out) in out.iter_mut().enumerate().filter(|_| unit != Real::ZERO) {
-                *out = out.plus(&unit.times(&self.get(&part.w2, c * q + j, bits), bits), bits);
-            }
-        }
-        Some(out)
+        let unit = |j: usize| self.dot(&part.w1, j * d, h, self.get(&part.b1, j, bits), bits).relu();
+        let units: Vector = (0..q).map(unit).collect();
+        let add = |(c, h): (usize, &Real)| {
+            let bias = h.plus(&self.get(&part.b2, c, bits), bits);
+            self.dot(&part.w2, c * q, &units, bias, bits)
+        };
+        h.iter().enumerate().map(add).collect()
     }
 
     /// X + the sum over heads of W_O times what the head makes of the visible tokens (eqs. 2 and 5), for the tokens that are
     /// asked for.
     pub fn attend(&self, layer: &Attention, tokens: &[Vector], asked: &[usize], bits: usize) -> Option<Vec<Vector>> {
-        let (d, size, start) = (self.model.d, layer.size, i64::from(self.model.start.is_some()));
+        let (d, n, size, start) = (self.model.d, tokens.len(), layer.size, self.model.start.is_some());
         let mut after: Vec<Vector> = asked.iter().map(|&i| tokens[i].clone()).collect();
+        Some(()).filter(|()| !matches!(layer.mask, Mask::Matrix(most, _) if n - usize::from(start) > most))?;
         for head in 0..layer.heads {
             let project = |w: &Numbers, x: &Vector| -> Vector {
                 (0..size).map(|s| self.dot(w, (head * size + s) * d, x, Real::ZERO, bits)).collect()
@@ -303,20 +266,11 @@ impl<'a> Exact<'a> {
             let values: Vec<Vector> = tokens.iter().map(|x| project(&layer.w_v, x)).collect();
             for (&i, out) in asked.iter().zip(&mut after) {
                 let query = project(&layer.w_q, &tokens[i]);
-                let mut visible = Vec::new();
-                for j in 0..tokens.len() {
-                    if sees(&layer.mask, i as i64 - start, j as i64 - start)? {
-                        visible.push(j);
-                    }
-                }
-                let score = |j: &usize| {
-                    let products = keys[*j].iter().zip(&query).map(|(k, q)| k.times(q, bits));
-                    products.fold(Real::ZERO, |sum, product| sum.plus(&product, bits))
-                };
-                let scores: Vector = visible.iter().map(score).collect();
-                let of = |s: usize| visible.iter().map(|&j| values[j][s].clone()).collect();
-                let seen: Vec<Vector> = (0..size).map(of).collect();
-                let found = if layer.hard { hardmax } else { softmax }(&scores, &seen, bits);
+                let visible: Vec<usize> = Seen::new(&layer.mask, i, n, start).iter().collect();
+                let score = |j: &usize| Real::sum(keys[*j].iter().zip(&query).map(|(k, q)| k.times(q, bits)), bits);
+                let weights = weights(layer.hard, &visible.iter().map(score).collect::<Vector>(), bits);
+                let value = |s: usize| visible.iter().map(|&j| &values[j][s]).collect::<Vec<_>>();
+                let found: Vector = (0..size).map(|s| mean(&weights, &value(s), bits)).collect();
                 for (c, out) in out.iter_mut().enumerate() {
                     *out = self.dot(&layer.w_o, (head * d + c) * size, &found, out.clone(), bits);
                 }
@@ -327,51 +281,48 @@ impl<'a> Exact<'a> {
 
     /// Margins are formed from the differences of rows: equal rows tie exactly.
     fn label(&self, output: &[Real], label: usize, bits: usize) -> Option<Decision> {
-        let head = self.model.head.as_ref()?;
-        let (rows, d) = (count(&head.bias), self.model.d);
-        let mut decision = (label < rows).then_some(Decision::Right)?;
-        for other in (0..rows).filter(|&other| other != label) {
+        let head = self.model.head.as_ref().filter(|head| label < head.bias.len())?;
+        let right = |other: usize| {
             let mut margin = self.difference(&head.bias, label, other, bits);
             for (c, x) in output.iter().enumerate() {
-                let by = self.difference(&head.weight, label * d + c, other * d + c, bits);
+                let by = self.difference(&head.weight, label * output.len() + c, other * output.len() + c, bits);
                 margin = margin.plus(&x.times(&by, bits), bits);
             }
-            match margin.compare(&Real::ZERO) {
-                Some(Ordering::Less) => return Some(Decision::Wrong(other)),
-                Some(Ordering::Equal) if other < label => return Some(Decision::Wrong(other)),
-                Some(_) => (),
-                None => decision = Decision::Unknown,
-            }
-        }
-        Some(decision)
+            margin.compare(&Real::ZERO).map(|order| order.then(other.cmp(&label)).is_ge())
+        };
+        Some(decision((0..head.bias.len()).map(right)))
     }
 
     fn near(&self, output: &[Real], target: &[Dyadic], tolerance: &Rational, bits: usize) -> Option<Decision> {
         let mut rows = output.to_vec();
         if let Some(head) = &self.model.head {
             let bias = |r: usize| self.get(&head.bias, r, bits);
-            let row = |r: usize| self.dot(&head.weight, r * self.model.d, output, bias(r), bits);
-            rows = (0..count(&head.bias)).map(row).collect();
+            let row = |r: usize| self.dot(&head.weight, r * output.len(), output, bias(r), bits);
+            rows = (0..head.bias.len()).map(row).collect();
         }
-        let mut decision = (rows.len() == target.len()).then_some(Decision::Right)?;
-        for (c, (found, wanted)) in rows.iter().zip(target).enumerate() {
+        let right = |(found, wanted): (&Real, &Dyadic)| {
             let apart = found.minus(&Real::point((*wanted).into()), bits).abs();
-            match apart.compare(&tolerance.enclosure(bits)) {
-                Some(Ordering::Greater) => return Some(Decision::Wrong(c)),
-                Some(_) => (),
-                None => decision = Decision::Unknown,
-            }
-        }
-        Some(decision)
+            apart.compare(&tolerance.enclosure(bits)).map(Ordering::is_le)
+        };
+        (rows.len() == target.len()).then(|| decision(rows.iter().zip(target).map(right)))
     }
 }
 
-/// The Euclidean norm of a vector against 2^log2, where that is certain: for contextual mappings.
+/// What is known of a token, from what is known of its rows.
+fn decision(rows: impl Iterator<Item = Option<bool>>) -> Decision {
+    let rows: Vec<Option<bool>> = rows.collect();
+    match rows.iter().position(|row| *row == Some(false)) {
+        Some(row) => Decision::Wrong(row),
+        None if rows.contains(&None) => Decision::Unknown,
+        None => Decision::Right,
+    }
+}
+
+/// The Euclidean norm of a vector against 2^log2, where that is certain: for contextual mappings. Few bits of the power tell mostly.
 pub fn compare_norm(vector: &[Real], log2: &Rational, bits: usize) -> Option<Ordering> {
-    let squares = vector.iter().map(|x| x.power(2, bits));
-    let square = squares.fold(Real::ZERO, |sum, square| sum.plus(&square, bits));
-    let log2 = log2.enclosure(bits + 64);
-    square.compare(&log2.plus(&log2, bits + 64).exp2(bits))
+    let square = Real::sum(vector.iter().map(|x| x.power(2, bits)), bits);
+    let power = |bits: usize| log2.enclosure(bits + 64).times(&Real::whole(2), bits + 64).exp2(bits);
+    [FIRST.min(bits), bits].into_iter().find_map(|bits| square.compare(&power(bits)))
 }
 
 #[cfg(test)]

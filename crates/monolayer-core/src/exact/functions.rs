@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering::{Equal, Greater, Less};
 
-use super::big::Big;
+use super::big::{Big, power};
 use super::real::{Real, Scaled, Way};
 
 /// The terms of a series from one below 2^size on, each at most half of the one before: they come to less than 2^(size + 1).
@@ -41,30 +41,31 @@ fn exponential(x: &Scaled, turn: bool, bits: usize) -> [Real; 2] {
     sums
 }
 
-/// log((1 + z) / (1 - z)) for |z| <= 1/2. Lemma: it is twice the sum of z^(2 k + 1) / (2 k + 1).
-fn log_of_quotient(z: &Real, bits: usize) -> Real {
-    let (mut sum, mut power, square) = (Real::ZERO, z.plus(z, bits), z.times(z, bits));
+/// log((b + a) / (b - a)) for |a / b| <= 1/2. Lemma: with z = a / b, it is twice the sum of z^(2 k + 1) / (2 k + 1).
+fn log_of_quotient(a: &Real, b: &Real, bits: usize) -> Real {
+    let (mut sum, mut power) = (Real::ZERO, a.plus(a, bits).over(b, bits));
+    let (above, below) = (a.power(2, bits), b.power(2, bits));
     for k in 0.. {
         let term = power.over(&Real::whole(2 * k + 1), bits);
         if size(&term) < -(bits as i64) {
             return sum.plus(&rest(size(&term)), bits);
         }
         sum = sum.plus(&term, bits);
-        power = power.times(&square, bits);
+        power = power.times(&above, bits).over(&below, bits);
     }
     Real::UNBOUNDED
 }
 
-/// log 2, z = 1/3.
+/// log 2: a = 1, b = 3.
 fn log_2(bits: usize) -> Real {
-    log_of_quotient(&Real::whole(1).over(&Real::whole(3), bits), bits)
+    log_of_quotient(&Real::whole(1), &Real::whole(3), bits)
 }
 
-/// log x for x > 0: x = m 2^k with 1/2 <= m < 1, so that z = (m - 1) / (m + 1) lies in [-1/3, 0].
+/// log x for x > 0: x = m 2^k with 1/2 <= m < 1, a = m - 1, b = m + 1.
 fn log(x: &Scaled, bits: usize) -> Real {
-    let (m, one, work) = (Real::point(x.scaled(-x.top())), Real::whole(1), bits + 48);
-    let z = m.minus(&one, work).over(&m.plus(&one, work), work);
-    log_of_quotient(&z, work).plus(&log_2(work).times(&Real::whole(x.top()), work), work)
+    let (m, one, work) = (Real::point(x.scaled(-x.top())), Real::whole(1), bits + 8);
+    let of_m = log_of_quotient(&m.minus(&one, work), &m.plus(&one, work), work);
+    of_m.plus(&log_2(work).times(&Real::whole(x.top()), work), work)
 }
 
 impl Real {
@@ -72,11 +73,7 @@ impl Real {
     fn increasing(&self, f: impl Fn(&Scaled) -> Self) -> Self {
         let Some((lo, hi)) = self.ends() else { return Self::UNBOUNDED };
         let below = f(lo);
-        let above = if lo == hi { below.clone() } else { f(hi) };
-        match (below.ends(), above.ends()) {
-            (Some((lo, _)), Some((_, hi))) => Self::new(lo.clone(), hi.clone()),
-            _ => Self::UNBOUNDED,
-        }
+        if lo == hi { below } else { below.hull(&f(hi)) }
     }
 
     /// e^x. Lemma: for x <= -2^32, 0 < e^x < 2^x <= 2^-(2^32).
@@ -129,15 +126,8 @@ impl Real {
             return Self::whole(1).over(&self.power(k.saturating_neg(), bits), bits);
         }
         let base = if k % 2 == 0 { self.abs() } else { self.clone() };
-        base.increasing(|x| {
-            let (mut power, mut square, mut left) = (Self::whole(1), Self::point(x.clone()), k);
-            while left > 0 {
-                power = if left % 2 == 1 { power.times(&square, bits) } else { power };
-                left /= 2;
-                square = if left > 0 { square.times(&square, bits) } else { square };
-            }
-            power
-        })
+        let times = |x: &Self, y: &Self| x.times(y, bits);
+        base.increasing(|x| power(&Self::whole(1), &Self::point(x.clone()), k.unsigned_abs(), times))
     }
 
     /// x^y for x >= 0, unbounded where x may be below 0, or 0 with y below 0. Lemma: x^y = e^(y log x); for 0 <= x <= b and
@@ -145,12 +135,11 @@ impl Real {
     pub fn pow(&self, y: &Self, bits: usize) -> Self {
         let (Some((lo, hi)), Some((least, _))) = (self.ends(), y.ends()) else { return Self::UNBOUNDED };
         let of = |x: &Self| y.times(&x.log(bits), bits).exp(bits);
+        let most = || if hi.sign() == Equal { Self::ZERO } else { of(&Self::point(hi.clone())).hull(&Self::ZERO) };
         match (lo.sign(), least.sign()) {
             (Greater, _) => of(self),
-            (Equal, Greater) if hi.sign() == Equal => Self::ZERO,
-            (Equal, Greater) => of(&Self::point(hi.clone())).hull(&Self::ZERO),
-            (Equal, Equal) if hi.sign() == Equal => Self::ZERO.hull(&Self::whole(1)),
-            (Equal, Equal) => of(&Self::point(hi.clone())).hull(&Self::ZERO).hull(&Self::whole(1)),
+            (Equal, Greater) => most(),
+            (Equal, Equal) => most().hull(&Self::whole(1)),
             _ => Self::UNBOUNDED,
         }
     }

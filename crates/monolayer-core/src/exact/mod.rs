@@ -16,5 +16,4 @@ pub mod expression;
 pub mod forward;
 pub mod functions;
 mod hinges;
-pub mod rank;
 pub mod real;

@@ -105,8 +105,8 @@ impl Scaled {
         self.times(other).rounded(bits, way)
     }
 
-    /// The sum, rounded. Lemma: a summand below 2^floor, floor two places under the last bit kept of the other, may be
-    /// replaced by anything between 0 and 2^floor on the side that is rounded to.
+    /// The sum, rounded. Lemma: a summand below 2^floor, floor two places under the last bit of the other and the last one kept, may
+    /// be replaced by 2^floor with its sign: no number that is rounded to is between the two sums.
     fn near_sum(&self, other: &Self, bits: usize, way: Way) -> Self {
         let (big, small) = if self.top() >= other.top() { (self, other) } else { (other, self) };
         let (gap, e) = (big.e.abs_diff(small.e), big.e.min(small.e));
@@ -115,15 +115,8 @@ impl Scaled {
             return Self::packed(shifted(*a, big.e) + shifted(*b, small.e), e, bits, way);
         }
         let floor = big.e.min(big.top() - bits as i64) - 2;
-        if small.m.is_zero() || small.top() >= floor {
-            return big.plus(small).rounded(bits, way);
-        }
-        let step = match (way, small.sign()) {
-            (Way::Down, Less) => -1_i64,
-            (Way::Up, Greater) => 1,
-            _ => return big.clone().rounded(bits, way),
-        };
-        big.plus(&Self::new(Big::from(step), floor)).rounded(bits, way)
+        let trace = Self::new(Big::from(small.sign() as i64), floor);
+        big.plus(if small.top() < floor { &trace } else { small }).rounded(bits, way)
     }
 
     /// The quotient by a positive number, rounded.
@@ -137,7 +130,7 @@ impl Scaled {
         }
         let shift = (bits + 2 + by.m.bits()).saturating_sub(self.m.bits());
         let shifted = self.m.shl(shift);
-        let down = |m: &Big| m.quotient(&by.m).unwrap_or(Big::ZERO);
+        let down = |m: &Big| m.divide(&by.m).map_or(Big::ZERO, |(quotient, _)| quotient);
         let m = if way == Way::Down { down(&shifted) } else { down(&shifted.negated()).negated() };
         Self { m, e: self.e - by.e - shift as i64 }.rounded(bits, way)
     }
@@ -253,33 +246,33 @@ impl Real {
         self.both(other, |a, b| Self::new(a.0.near_sum(b.0, bits, Way::Down), a.1.near_sum(b.1, bits, Way::Up)))
     }
 
+    /// The sum of several numbers.
+    pub fn sum(terms: impl Iterator<Item = Self>, bits: usize) -> Self {
+        terms.fold(Self::ZERO, |sum, term| sum.plus(&term, bits))
+    }
+
     /// x - y.
     pub fn minus(&self, other: &Self, bits: usize) -> Self {
         self.plus(&other.negated(), bits)
     }
 
-    /// x y. Lemma: the ends of a product are products of ends; for x >= 0 the least is that of y's lower end with x's lower
-    /// end where y's is >= 0, else with x's upper end, and likewise the greatest.
+    /// x y. Lemma: for each y, the least product is that with x's lower end where y >= 0, else with its upper end; it is concave in y,
+    /// so that an end of y gives the least of all, the lower one where x >= 0; and likewise the greatest.
     pub fn times(&self, other: &Self, bits: usize) -> Self {
         if *self == Self::ZERO || *other == Self::ZERO {
             // Every member is a number, also where none is known.
             return Self::ZERO;
         }
         self.both(other, |a, b| {
-            let below = |x: &Scaled| x.sign() == Less;
-            let down = |x: &Scaled, y: &Scaled| x.near_product(y, bits, Way::Down);
-            let up = |x: &Scaled, y: &Scaled| x.near_product(y, bits, Way::Up);
-            if !below(a.0) {
-                let lo = down(if below(b.0) { a.1 } else { a.0 }, b.0);
-                return Self::new(lo, up(if below(b.1) { a.0 } else { a.1 }, b.1));
+            let end = |y: &Scaled, way: Way| {
+                let x = if (y.sign() == Less) == (way == Way::Down) { a.1 } else { a.0 };
+                x.near_product(y, bits, way)
+            };
+            let (lo, hi) = (end(b.0, Way::Down), end(b.1, Way::Up));
+            if a.0.sign() != Less {
+                return Self::new(lo, hi);
             }
-            if a.1.sign() != Greater {
-                return self.negated().times(other, bits).negated();
-            }
-            if !below(b.0) || b.1.sign() != Greater {
-                return other.times(self, bits);
-            }
-            Self::new(down(a.0, b.1).min(down(a.1, b.0)), up(a.0, b.0).max(up(a.1, b.1)))
+            Self::new(lo.min(end(b.1, Way::Down)), hi.max(end(b.0, Way::Up)))
         })
     }
 
@@ -330,9 +323,7 @@ impl Real {
     pub fn compare(&self, other: &Self) -> Option<Ordering> {
         let (a, b) = (self.ends()?, other.ends()?);
         match (a.1.cmp(b.0), a.0.cmp(b.1)) {
-            (Less, _) => Some(Less),
-            (_, Greater) => Some(Greater),
-            (Equal, Equal) => Some(Equal),
+            (order @ Less, _) | (_, order @ Greater) | (order @ Equal, Equal) => Some(order),
             _ => None,
         }
     }
@@ -345,23 +336,13 @@ pub struct Rational {
     q: Big,
 }
 
-/// Longer texts are refused: their digits would take long to read.
-const LONGEST: usize = 1 << 16;
-
 impl Rational {
     /// The number written as `p/q`, or in decimals with an optional exponent (docs/format.md). `budget` is what digits may
     /// cost: a number takes the square of its digits, zeros of its exponent included, over 64, so that neither a short nor a
     /// long file takes long to read. Nothing where the text is no number, too long, or beyond the budget.
     pub fn parse(text: &str, budget: &mut u64) -> Option<Self> {
-        if text.len() > LONGEST {
-            return None;
-        }
         let size = text.strip_prefix(['+', '-']).unwrap_or(text);
         let (mantissa, exponent) = size.split_once(['e', 'E']).unwrap_or((size, "0"));
-        let zeros = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
-        if zeros.is_empty() || !zeros.bytes().all(|b| b.is_ascii_digit()) {
-            return None;
-        }
         let places: i64 = exponent.parse().ok()?;
         let cost = places.unsigned_abs().checked_add(size.len() as u64)?.checked_pow(2)? / 64 + 1;
         *budget = budget.checked_sub(cost)?;

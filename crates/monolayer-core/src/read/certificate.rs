@@ -64,22 +64,21 @@ pub fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Certificate<'a>> {
     }
     let text = |part: &str, name| json.get(part).optional(name, "a string", |hash| hash.text().map(str::to_owned));
     let count = |name| json.get("data").optional(name, "a size", Json::size);
-    let ulps = |ulps: &Json| match ulps {
-        Json::Number(text) => Json::Number(text.strip_suffix(".0").unwrap_or(text)).size().filter(|&n| n <= 1024),
-        _ => None,
+    // However it is spelled: 4, 4.0, 4e0.
+    let ulps = |ulps: &Json| {
+        let ulps = number(ulps)?;
+        let equals = |n: &usize| Rational::parse(&n.to_string(), &mut 9).is_some_and(|n| n.minus(&ulps).is_zero());
+        (0..=1024).find(equals)
     };
     let hints = json.get("hints");
+    let [config, tensors, vocabulary, mask] =
+        ["config", "tensors", "vocabulary", "mask"].map(|name| text("model", name));
     let read = |json: &Json| {
         let kind = json.get("kind").text().unwrap_or("(none)");
         claim(kind, json, hints).unwrap_or_else(|| Claim::Other(kind.to_owned()))
     };
     Ok(Certificate {
-        model: [
-            text("model", "config")?,
-            text("model", "tensors")?,
-            text("model", "vocabulary")?,
-            text("model", "mask")?,
-        ],
+        model: [config?, tensors?, vocabulary?, mask?],
         data: text("data", "hash")?,
         counts: [count("tokens")?, count("sequences")?, count("impossible")?, count("free")?],
         claims: claims.iter().map(read).collect(),

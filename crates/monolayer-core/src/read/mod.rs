@@ -65,12 +65,14 @@ pub struct Limits {
     pub tokens: usize,
     /// Tokens of one sequence, and coordinates of one token: 2^20.
     pub length: usize,
+    /// Pairs of tokens of one sequence, for each head of each layer: 2^28, some minutes.
+    pub pairs: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        let (labels, claims, tokens, length) = (1 << 16, 64, 50_000_000, 1 << 20);
-        Self { bytes: 2 << 30, json: 16 << 20, dense: 2 << 30, labels, claims, tokens, length }
+        let (labels, claims, tokens, length, pairs) = (1 << 16, 64, 50_000_000, 1 << 20, 1 << 28);
+        Self { bytes: 2 << 30, json: 16 << 20, dense: 2 << 30, labels, claims, tokens, length, pairs }
     }
 }
 

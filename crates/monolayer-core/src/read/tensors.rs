@@ -98,14 +98,15 @@ fn count(shape: &[usize]) -> Option<usize> {
 
 /// Reads weights.json.
 pub fn weights(file: &[u8]) -> Result<Tensors<'static>> {
-    let (json, mut work) = (json::parse(file)?, WORK);
+    let (json, mut work) = (json::parse(file)?, (WORK, 16 * file.len() as u64 + 1_000_000));
     let tensor = |(name, entry): &(_, Json)| {
         Ok((format!("{name}"), at(format!("tensor {name:?}"), exact_tensor(entry, &mut work))?))
     };
     json.object().ok_or("it is not an object of tensors")?.iter().map(tensor).collect()
 }
 
-fn exact_tensor(entry: &Json, work: &mut u64) -> Result<Raw<'static>> {
+/// `work` is what reading may cost, and how many zeros exponents may stand for.
+fn exact_tensor(entry: &Json, work: &mut (u64, u64)) -> Result<Raw<'static>> {
     entry.only(&["shape", "data"])?;
     let shape = entry.need("shape", "a list of sizes", Json::sizes)?;
     let data = entry.need("data", "a list", Json::list)?;
@@ -116,7 +117,9 @@ fn exact_tensor(entry: &Json, work: &mut u64) -> Result<Raw<'static>> {
         let text = item.text().ok_or("a number that is not a string")?;
         let shown: String = text.chars().take(40).collect();
         let fault = "is not a decimal number or a fraction, divides by zero, or stands for too many zeros";
-        Rational::parse(text, work).ok_or_else(|| format!("{shown:?} {fault}"))?;
+        let places = text.split_once(['e', 'E']).and_then(|(_, e)| e.parse().ok()).map_or(0, i64::unsigned_abs);
+        let zeros = work.1.checked_sub(places).filter(|_| Rational::parse(text, &mut work.0).is_some());
+        work.1 = zeros.ok_or_else(|| format!("{shown:?} {fault}"))?;
         Ok(text.to_owned())
     };
     let exact = data.iter().map(number).collect::<Result<_>>()?;

@@ -9,10 +9,9 @@ use std::ops::Range;
 
 use super::ball::Ball;
 use super::exp::exp_ball;
-use super::prepare::{Attention, Row};
+use super::matrix::Matrix;
 use super::sum::{Arithmetic, Term, real_sum, sum};
-use crate::model::Mask;
-use crate::number::Format;
+use crate::model::{Attention, Mask};
 
 /// Projections of the tokens of one sequence, `[n, heads s]` each; the start token comes first where there is one.
 pub struct Projected {
@@ -27,14 +26,14 @@ pub struct Projected {
 }
 
 /// Projects all tokens of a sequence; nothing where a program may overflow, in a score that a mask hides too.
-pub fn project(arithmetic: Arithmetic, layer: &Attention, tokens: &[Vec<Ball>]) -> Option<Projected> {
+pub fn project(arithmetic: Arithmetic, layer: &Attention<Matrix>, tokens: &[Vec<Ball>]) -> Option<Projected> {
     let width = layer.heads * layer.size;
-    let all = |weights: &[Row]| {
-        let one = |(token, row): (&Vec<Ball>, &Row)| {
-            let terms = row.iter().map(|&(c, w)| Term::weighted(w, token[c]));
+    let all = |matrix: &Matrix| {
+        let one = |at: usize| {
+            let terms = matrix.weights(at % width).map(|(c, w)| Term::weighted(w, tokens[at / width][c]));
             Some(sum(arithmetic, terms)?.computed())
         };
-        tokens.iter().flat_map(|token| weights.iter().map(move |row| (token, row))).map(one).collect::<Option<Vec<_>>>()
+        (0..tokens.len() * width).map(one).collect::<Option<Vec<_>>>()
     };
     let (keys, values, queries) = (all(&layer.w_k)?, all(&layer.w_v)?, all(&layer.w_q)?);
     let projected = Projected { keys, values, queries, width };
@@ -51,7 +50,7 @@ impl Projected {
     }
 
     /// What token i reads, a ball per coordinate of the heads' values; nothing where a program may overflow.
-    pub fn read(&self, arithmetic: Arithmetic, layer: &Attention, i: usize, seen: &Seen) -> Option<Vec<Ball>> {
+    pub fn read(&self, arithmetic: Arithmetic, layer: &Attention<Matrix>, i: usize, seen: &Seen) -> Option<Vec<Ball>> {
         let mut out = Vec::with_capacity(self.width);
         for head in 0..layer.heads {
             let columns = head * layer.size..(head + 1) * layer.size;
@@ -118,7 +117,8 @@ impl Seen {
 
 /// The weights of scores.
 pub fn weights(arithmetic: Arithmetic, hard: bool, scores: &[Ball]) -> Weights {
-    if hard { hardmax(scores) } else { softmax(arithmetic, scores).unwrap_or(Weights::Any) }
+    let any = || Weights::Some(vec![true; scores.len()]);
+    if hard { hardmax(scores) } else { softmax(arithmetic, scores).unwrap_or_else(any) }
 }
 
 /// Attention weights up to a common factor.
@@ -127,8 +127,6 @@ pub enum Weights {
     Known(Vec<Ball>),
     /// Those marked may have any weight from 0 on, the others have none.
     Some(Vec<bool>),
-    /// Any.
-    Any,
 }
 
 /// Softmax up to a common factor; nothing where a score is so uncertain that nothing is known.
@@ -138,24 +136,20 @@ pub enum Weights {
 /// So exp(M - c) E(j) is exp(s(j) - c + v) (1 + t) + exp(M - c) w, |v| <= 2^-p |s(j) - M|; the factor is the same for all j,
 /// and an average does not see it.
 fn softmax(arithmetic: Arithmetic, scores: &[Ball]) -> Option<Weights> {
-    let less = |a: Ball, b: Ball| a.plus(b.minus()).is_negative();
-    let c = scores.iter().fold(scores[0], |c, s| if less(c.middle(), s.middle()) { *s } else { c }).middle();
-    let shifted: Vec<Ball> = scores.iter().map(|s| s.plus(c.minus())).collect();
+    let c = scores.iter().fold(scores[0], |c, s| if c.middle().is_below(s.middle()) { *s } else { c });
+    let shifted: Vec<Ball> = scores.iter().map(|s| s.plus(c.middle().minus())).collect();
     let Arithmetic::Float { format, exp_ulp } = arithmetic else {
         return Some(Weights::Known(shifted.into_iter().map(exp_ball).collect::<Option<_>>()?));
     };
-    // |M - c|: M is at least every lower end and at most the greatest upper end.
-    let mut off = Ball::ZERO;
+    // |M - c|: M is at least the lower end of the score around c, and at most the greatest upper end.
+    let mut off = c.spread().size();
     for s in &shifted {
         let (_, high, e) = s.ends();
         let high = Ball::pack(high.max(0), 0, e).size();
-        off = if less(off, high) { high } else { off };
-        if s.m == 0 && less(off, s.spread().size()) {
-            off = s.spread().size();
-        }
+        off = if off.is_below(high) { high } else { off };
     }
     let p = format.bits();
-    let normal = exp_ball(off)?.size().times(power(format.least() + p - 1)).within();
+    let normal = exp_ball(off)?.size().times(Ball::power(format.least() + p - 1)).within();
     let one = |s: &Ball| {
         let gap = s.size().plus(off).size().scaled(-p).within();
         let e = exp_ball(s.plus(gap))?;
@@ -165,26 +159,17 @@ fn softmax(arithmetic: Arithmetic, scores: &[Ball]) -> Option<Weights> {
     Some(Weights::Known(shifted.iter().map(one).collect::<Option<_>>()?))
 }
 
-/// 2^e.
-fn power(e: i32) -> Ball {
-    Ball { m: 1, r: 0, e }
-}
-
 /// Hardmax: equal weights for those that surely share the greatest score, else any for those that may have it.
 fn hardmax(scores: &[Ball]) -> Weights {
     // The greatest lower end.
-    let low = |s: &Ball| Ball { m: s.m, r: 0, e: s.e }.plus(Ball { m: -(s.r as i64), r: 0, e: s.e });
-    let above = |a: &Ball, b: &Ball| low(a).plus(low(b).minus()).is_positive();
-    let best = scores.iter().reduce(|best, s| if above(s, best) { s } else { best });
-    let marked: Vec<bool> =
-        scores.iter().map(|s| !best.is_some_and(|best| best.plus(s.minus()).is_positive())).collect();
+    let low = |s: &Ball| s.middle().plus(Ball { m: -(s.r as i64), r: 0, e: s.e });
+    let best = scores.iter().reduce(|best, s| if low(best).is_below(low(s)) { s } else { best });
+    let marked: Vec<bool> = scores.iter().map(|s| !best.is_some_and(|best| s.is_below(*best))).collect();
     let winners: Vec<&Ball> = scores.iter().zip(&marked).filter(|(_, may)| **may).map(|(s, _)| s).collect();
-    let tie = winners.iter().all(|s| s.r == 0 && **s == *winners[0]);
-    if tie || winners.len() == 1 {
-        Weights::Known(marked.iter().map(|may| if *may { power(0) } else { Ball::ZERO }).collect())
-    } else {
-        Weights::Some(marked)
+    if winners.len() > 1 && winners.iter().any(|s| s.r > 0 || **s != *winners[0]) {
+        return Weights::Some(marked);
     }
+    Weights::Known(marked.iter().map(|may| if *may { Ball::power(0) } else { Ball::ZERO }).collect())
 }
 
 /// The average of the values with these weights, as a program computes it.
@@ -202,20 +187,16 @@ fn average(arithmetic: Arithmetic, weights: &Weights, values: &[Ball]) -> Option
     {
         return None;
     }
-    let hull = |marked: &[bool]| {
-        let some = values.iter().zip(marked).filter(|(_, marked)| **marked).map(|(v, _)| *v);
-        some.reduce(Ball::hull)
-    };
+    let hull = |may: &dyn Fn(usize) -> bool| (0..n).filter(|j| may(*j)).map(|j| values[j]).reduce(Ball::hull);
     let (exact, mean) = match weights {
         Weights::Known(weights) => {
             let sizes: Vec<Ball> = values.iter().map(|v| v.size()).collect();
             match (exact_average(weights, values), exact_average(weights, &sizes)) {
                 (Some(exact), Some(mean)) => (exact, mean.size()),
-                _ => (hull(&vec![true; n])?, power(largest)),
+                _ => (hull(&|_| true)?, Ball::power(largest)),
             }
         }
-        Weights::Some(marked) => (hull(marked)?, power(largest)),
-        Weights::Any => (hull(&vec![true; n])?, power(largest)),
+        Weights::Some(marked) => (hull(&|j| marked[j])?, Ball::power(largest)),
     };
     let Arithmetic::Float { format, .. } = arithmetic else { return Some(exact) };
     if let Weights::Known(weights) = weights
@@ -225,17 +206,12 @@ fn average(arithmetic: Arithmetic, weights: &Weights, values: &[Ball]) -> Option
         // One weight of 1 and zeros: nothing is rounded.
         return Some(*v);
     }
-    Some(exact.plus(rounding_of_average(format, n, mean, values)?).cut(arithmetic.bits()))
-}
-
-/// g A + eta (2 n + 2 + sum |v|).
-fn rounding_of_average(format: Format, n: usize, mean: Ball, values: &[Ball]) -> Option<Ball> {
-    let k = 2 * n as i128 + 2;
-    let left = (1_i128 << format.bits()).checked_sub(k).filter(|left| *left > 0)?;
-    let relative = mean.times(Ball::pack(k, 0, 0)).quotient_above(Ball::pack(left, 0, 0).middle())?;
+    let k = 2 * n + 2;
+    let left = (1_usize << format.bits()).checked_sub(k).filter(|left| *left > 0)?;
+    let relative = mean.times(Ball::whole(k)).quotient_above(Ball::whole(left))?;
     let all = values.iter().map(|v| Term::addend(v.size()));
-    let absolute = real_sum(all).plus(Ball::pack(k, 0, 0)).size().scaled(format.least());
-    Some(relative.plus(absolute).within())
+    let absolute = real_sum(all).plus(Ball::whole(k)).size().scaled(format.least());
+    Some(exact.plus(relative.plus(absolute).within()))
 }
 
 /// sum W v / sum W, without rounding.

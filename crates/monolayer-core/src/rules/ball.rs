@@ -41,9 +41,19 @@ impl Ball {
     /// Zero.
     pub const ZERO: Self = Self { m: 0, r: 0, e: 0 };
 
+    /// 2^e.
+    pub const fn power(e: i32) -> Self {
+        Self { m: 1, r: 0, e }
+    }
+
     /// A number of a file.
     pub fn exact(x: Dyadic) -> Self {
         Self { m: x.m, r: 0, e: x.e }
+    }
+
+    /// A whole number.
+    pub fn whole(n: usize) -> Self {
+        Self::pack(n as i128, 0, 0)
     }
 
     /// The smallest ball of this kind around (m +- r) 2^e.
@@ -77,6 +87,17 @@ impl Ball {
         Real::new(Scaled::new(Big::from(low), e.into()), Scaled::new(Big::from(high), e.into()))
     }
 
+    /// Both ends as numbers m 2^e: (low, high, e).
+    pub fn ends(self) -> (i128, i128, i32) {
+        let (m, r) = (i128::from(self.m), i128::from(self.r));
+        (m - r, m + r, self.e)
+    }
+
+    /// |m| + r in units of 2^e.
+    pub(crate) fn reach(self) -> u128 {
+        u128::from(self.m.unsigned_abs()) + u128::from(self.r)
+    }
+
     /// All numbers of size at most that of the ball's farthest.
     pub fn within(self) -> Self {
         Self::pack(0, self.reach(), self.e)
@@ -84,27 +105,18 @@ impl Ball {
 
     /// The size of the ball's farthest number, from above.
     pub fn size(self) -> Self {
-        Self::pack(self.reach().cast_signed(), 0, self.e).above()
+        let size = Self::pack(self.reach().cast_signed(), 0, self.e);
+        Self { m: size.m + size.r as i64, r: 0, e: size.e }
     }
 
-    /// The upper end as a number (of at most 62 bits, rounded up).
-    fn above(self) -> Self {
-        Self { m: self.m + self.r as i64, r: 0, e: self.e }
-    }
-
-    /// The radius alone, around zero.
+    /// The radius around zero.
     pub fn spread(self) -> Self {
-        Self::pack(0, u128::from(self.r), self.e)
+        Self::pack(0, self.r.into(), self.e)
     }
 
     /// The midpoint alone.
     pub fn middle(self) -> Self {
         Self { r: 0, ..self }
-    }
-
-    /// |m| + r in units of 2^e.
-    pub(crate) fn reach(self) -> u128 {
-        u128::from(self.m.unsigned_abs()) + u128::from(self.r)
     }
 
     /// Whether it is the number zero.
@@ -119,7 +131,7 @@ impl Ball {
 
     /// Whether every number in it is below zero.
     pub fn is_negative(self) -> bool {
-        -i128::from(self.m) > i128::from(self.r)
+        self.minus().is_positive()
     }
 
     /// Whether no number in it is below zero.
@@ -127,9 +139,9 @@ impl Ball {
         i128::from(self.m) >= i128::from(self.r)
     }
 
-    /// Whether no number in it is above zero.
-    pub fn is_not_positive(self) -> bool {
-        -i128::from(self.m) >= i128::from(self.r)
+    /// Whether every number in it is below every number in another.
+    pub fn is_below(self, other: Self) -> bool {
+        other.plus(self.minus()).is_positive()
     }
 
     /// An exponent above it: every number in it is below 2^top in size.
@@ -139,19 +151,14 @@ impl Ball {
     }
 
     /// The negative of it.
-    #[must_use]
     pub fn minus(self) -> Self {
         Self { m: -self.m, ..self }
     }
 
     /// The sum, in real arithmetic.
-    #[must_use]
     pub fn plus(self, other: Self) -> Self {
-        if self.is_zero() {
-            return other;
-        }
-        if other.is_zero() {
-            return self;
+        if self.is_zero() || other.is_zero() {
+            return if self.is_zero() { other } else { self };
         }
         let e = self.top().max(other.top()) - 124;
         let e = e.max(self.e.min(other.e));
@@ -161,34 +168,22 @@ impl Ball {
     }
 
     /// The product, in real arithmetic.
-    #[must_use]
     pub fn times(self, other: Self) -> Self {
         let (m, r) = product(self, other);
         Self::pack(m, r, self.e + other.e)
     }
 
     /// x 2^by.
-    #[must_use]
     pub fn scaled(self, by: i32) -> Self {
         if self.is_zero() { self } else { Self { e: self.e + by, ..self } }
     }
 
-    /// A ball around it whose midpoint and radius have no more bits than this, unless it is a number.
-    pub fn cut(self, most: i32) -> Self {
-        let by = bits(self.reach()) - most;
-        if self.r == 0 || by <= 0 {
-            return self;
-        }
-        let (m, r) = shift(self.m.into(), self.r.into(), -by);
-        Self { m: m as i64, r: r as u64, e: self.e + by }
-    }
-
-    /// A ball around it with so many bits, and the same with its radius widened by that of another.
-    pub fn widened(self, by: Self, most: i32) -> (Self, Self) {
+    /// The ball, and the same with its radius widened by that of another: midpoints and exponents are equal.
+    pub fn widened(self, by: Self) -> (Self, Self) {
         if by.is_zero() {
-            return (self.cut(most), self.cut(most));
+            return (self, self);
         }
-        let e = self.top().max(by.top()) - most;
+        let e = (self.top().max(by.top()) - BITS + 1).max(self.e.min(by.e));
         let (m, r) = shift(self.m.into(), self.r.into(), self.e - e);
         let (_, more) = shift(0, by.reach(), by.e - e);
         let own = Self { m: m as i64, r: r as u64, e };
@@ -196,40 +191,27 @@ impl Ball {
     }
 
     /// max(x, 0) of every x in it.
-    #[must_use]
     pub fn relu(self) -> Self {
         if self.is_not_negative() {
             return self;
         }
-        if self.is_not_positive() {
-            return Self::ZERO;
-        }
         // From 0 to m + r.
-        let high = (i128::from(self.m) + i128::from(self.r)).unsigned_abs();
-        Self::pack(high.cast_signed(), high, self.e - 1)
+        let high = (i128::from(self.m) + i128::from(self.r)).max(0);
+        Self::pack(high, high.unsigned_abs(), self.e - 1)
     }
 
     /// The smallest ball around both.
-    #[must_use]
     pub fn hull(self, other: Self) -> Self {
         let middle = self.middle().plus(other.middle()).scaled(-1).middle();
         let reach = |x: Self| middle.minus().plus(x).within();
         let (a, b) = (reach(self), reach(other));
-        middle.plus(if a.minus_radius(b) { b } else { a })
-    }
-
-    /// Whether the radius of the first is below that of the second, both around zero.
-    fn minus_radius(self, other: Self) -> bool {
-        self.size().plus(other.size().minus()).is_negative()
+        middle.plus(if a.size().is_below(b.size()) { b } else { a })
     }
 
     /// A number that is at least |x| / y for every x in it and y in `other`, which must be positive.
     pub fn quotient_above(self, other: Self) -> Option<Self> {
-        if !other.is_positive() {
-            return None;
-        }
-        if self.is_zero() {
-            return Some(Self::ZERO);
+        if !other.is_positive() || self.is_zero() {
+            return other.is_positive().then_some(Self::ZERO);
         }
         let least = (i128::from(other.m) - i128::from(other.r)).unsigned_abs();
         let left = self.reach().leading_zeros().saturating_sub(1).min(64);
@@ -239,17 +221,8 @@ impl Ball {
 
     /// A number near the quotient of the midpoints; nothing for a zero divisor.
     pub fn near_quotient(self, other: Self) -> Option<Self> {
-        if other.m == 0 {
-            return None;
-        }
-        let quotient = (i128::from(self.m) << 62) / i128::from(other.m);
+        let quotient = (i128::from(self.m) << 62).checked_div(other.m.into())?;
         Some(Self::pack(quotient, 0, self.e - other.e - 62).middle())
-    }
-
-    /// Both ends as numbers m 2^e: (low, high, e).
-    pub fn ends(self) -> (i128, i128, i32) {
-        let (m, r) = (i128::from(self.m), i128::from(self.r));
-        (m - r, m + r, self.e)
     }
 }
 

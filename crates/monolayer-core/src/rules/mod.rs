@@ -2,14 +2,9 @@
 
 pub mod attention;
 pub mod ball;
-pub mod claims;
-pub mod context;
 pub mod exp;
-pub mod forward;
-pub mod inputs;
 pub mod judge;
-pub mod mapping;
-pub mod parallel;
-pub mod prepare;
+pub mod matrix;
+pub mod network;
 pub mod screen;
 pub mod sum;

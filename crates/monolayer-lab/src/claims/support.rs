@@ -1,4 +1,4 @@
-//! What several claims need.
+//! Helpers that several claims share.
 
 use monolayer::arithmetic::{Ball, Interval};
 use monolayer::data::Format;

@@ -1,4 +1,4 @@
-//! The rank of attention: what more than rank 1 is worth in training, in approximating, and in telling contexts apart.
+//! The rank of attention: how a rank above 1 changes training, approximation, and the gaps between context ids.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What one head of size 1 reads of every token of a dataset, and which sentences are worth a visit.
+//! The value that a head of size 1 computes for every token of a dataset, and the sentences that the tour starts with.
 
 use std::collections::{HashMap, HashSet};
 

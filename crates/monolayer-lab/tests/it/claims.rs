@@ -48,6 +48,23 @@ fn at_least_thirty_claims_with_names_of_their_own() {
 }
 
 #[test]
+fn the_documentation_has_the_same_verdicts() {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(package.join("../../docs/paper.md")).unwrap();
+    let table = std::fs::read_to_string(package.join("src/claims/verdicts.md")).unwrap();
+    assert!(page.ends_with(&table), "the last table of docs/paper.md is not src/claims/verdicts.md");
+    let rows = table.lines().filter(|line| line.starts_with("| `")).count();
+    assert_eq!(rows, all().count());
+}
+
+#[test]
+fn the_embedded_corpus_is_the_example() {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let example = std::fs::read_to_string(package.join("../../examples/harbor.conll")).unwrap();
+    assert_eq!(monolayer_lab::example::TEXT, example);
+}
+
+#[test]
 fn links_lead_to_code() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     for claim in all() {

@@ -1,8 +1,8 @@
 //! The certified bound on d_p(f, g): the error in the cells, the ramps of the quantizer, and rounding.
 //!
 //! Outside the ramps g is the level of the cell, up to rounding. On the ramps a computed id is anywhere between the first
-//! and the last, so g is anywhere between the lowest and the highest level. Sums are rounded outward, and the bounds that come
-//! of them up to four digits: what is told is what is claimed.
+//! and the last, so g is anywhere between the lowest and the highest level. Sums are rounded outward, and bounds are then
+//! rounded up to four digits, so that the printed bound is the one that is claimed.
 
 use super::readout::CellReadout;
 use crate::approximate::cells::{Grid, Levels};

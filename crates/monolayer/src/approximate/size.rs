@@ -1,4 +1,4 @@
-//! What a model takes, and what the plain construction would.
+//! The size of a model: ids, hidden units, parameters; and the size of the plain construction, for comparison.
 
 use super::Approximation;
 use crate::model;

@@ -1,4 +1,4 @@
-//! The smallest grid that meets a bound, or what it would take.
+//! The smallest grid that meets a bound, or how many ids it would need.
 
 use super::cells::{self, Cells, GridSearch};
 use super::{Approximation, Approximator, Blueprint, Progress};

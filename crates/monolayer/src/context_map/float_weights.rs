@@ -1,7 +1,7 @@
-//! The contextual map at the scale that floats can hold: searched for, then certified.
+//! A contextual map whose weights and ids fit into floats: found by search, then certified.
 //!
-//! Theorem 2 takes weights so large that every gap has a closed formula, and so small that no float holds it. At moderate
-//! weights gaps are a matter of luck; the luck that was had is measured and proved.
+//! Theorem 2 takes weights so large that a formula bounds every gap, but the gaps are then too small for floats. For
+//! moderate weights no formula is known: a search finds weights with large gaps, and the gaps it found are then proved.
 
 use std::time::{Duration, Instant};
 

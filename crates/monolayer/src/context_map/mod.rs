@@ -1,5 +1,5 @@
 //! The contextual map of Theorem 2: one rank-1 attention layer that gives every token in every context an id of its own.
-//! Weights are searched for at the size of floats, or taken as the theorem has them; how far apart the ids are is proved.
+//! Weights are found by search, small enough for floats, or taken from the theorem; the gaps between ids are proved.
 
 pub mod certificate;
 pub mod coincidence;

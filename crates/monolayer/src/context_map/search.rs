@@ -1,8 +1,8 @@
 //! The search for a projection that holds contexts far apart.
 //!
-//! For almost every v and every kappa but finitely many the ids of different contexts differ; how far is luck, and luck can be
-//! searched for and then improved: the closest pairs of contexts are moved apart, many at a time. Effort is counted in
-//! candidates, and candidates are numbered, so a seed gives the same result on any number of threads.
+//! For almost every v, and every kappa but finitely many, the ids of different contexts differ. How far apart they are depends
+//! on v and kappa: random candidates are tried, and the best one is improved by moving the closest pairs of contexts apart, many
+//! at a time. Candidates are numbered, so a seed gives the same result on any number of threads.
 
 use rand::RngExt as _;
 use rand::SeedableRng;

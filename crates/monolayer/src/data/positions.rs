@@ -1,4 +1,4 @@
-//! Vectors for places (Corollary 2, with another E than the paper's).
+//! Vectors for positions (Corollary 2, with another E than the paper's).
 
 use std::path::PathBuf;
 use std::str::FromStr;

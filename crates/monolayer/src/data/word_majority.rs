@@ -1,4 +1,4 @@
-//! What knowing the words alone is worth.
+//! The baseline that gives each word its most frequent label.
 
 use std::collections::HashMap;
 

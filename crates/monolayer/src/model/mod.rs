@@ -2,6 +2,7 @@
 
 mod any_model;
 pub mod certificate;
+pub mod certificate_file;
 pub mod exact;
 pub mod exact_file;
 pub mod explain;

@@ -40,6 +40,47 @@ fn named_tests_exist() {
     assert!(named > 30, "{named}");
 }
 
+#[test]
+fn the_files_of_where_is_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/architecture.md")).unwrap();
+    let (_, section) = page.split_once("\n## Where is ...?\n").expect("a section of questions");
+    let (section, _) = section.split_once("\n## ").unwrap();
+    let answers = section.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" | "));
+    let mut questions = 0;
+    for (question, answer) in answers.filter(|(question, _)| *question != "question") {
+        let paths: Vec<&str> = answer.split('`').skip(1).step_by(2).collect();
+        assert!(!paths.is_empty(), "{question}: no file");
+        for path in paths {
+            assert!(root.join(path).is_file(), "{question}: there is no {path}");
+        }
+        questions += 1;
+    }
+    assert!(questions >= 10, "{questions}");
+}
+
+/// The source of a package must not need files of the repository around it.
+#[test]
+fn sources_reach_no_files_outside_of_their_crate() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for entry in std::fs::read_dir(crates).unwrap() {
+        let source = entry.unwrap().path().join("src");
+        let mut files = BTreeSet::new();
+        below(&source, "", &mut files);
+        for file in files.iter().filter(|file| Path::new(file).extension().is_some_and(|e| e == "rs")) {
+            let depth = file.matches('/').count() + 1;
+            let text = std::fs::read_to_string(source.join(file)).unwrap();
+            for macro_name in ["include_str!(\"", "include_bytes!(\""] {
+                for (at, _) in text.match_indices(macro_name) {
+                    let path = &text[at + macro_name.len()..];
+                    let up = path.split('/').take_while(|part| *part == "..").count();
+                    assert!(up <= depth, "{}/{file} reads a file outside of its crate", source.display());
+                }
+            }
+        }
+    }
+}
+
 /// The files of a tree in a code block: a line per file or folder, two spaces deeper inside a folder.
 fn listed(block: &str) -> BTreeSet<String> {
     let (mut folders, mut files) = (Vec::new(), BTreeSet::new());

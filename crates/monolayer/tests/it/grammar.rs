@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use monolayer::model::exact_file;
+use monolayer::model::{certificate_file, exact_file};
 use monolayer::{AnyModel, Dataset};
 use serde_json::Value;
 
@@ -40,6 +40,16 @@ fn models() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(cases.len() > 100 && cases.iter().any(|(_, _, reads)| *reads));
+}
+
+#[test]
+fn certificates() {
+    let cases = cases("certificates");
+    for (name, case, reads) in &cases {
+        let found = certificate_file::read(folder().join("certificates").join(format!("{name}.json")));
+        assert_eq!(found.is_ok(), *reads, "{name}: {}: {found:?}", case["why"]);
+    }
+    assert!(cases.len() > 30 && cases.iter().any(|(_, _, reads)| *reads));
 }
 
 #[test]

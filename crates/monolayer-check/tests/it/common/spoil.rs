@@ -14,6 +14,8 @@ pub enum Change {
     Delete(u16, u8),
     Repeat(u16, u8, u8),
     Insert(u16, &'static [u8]),
+    /// Another digit in the place of the next one: what is left is often a file as it should be, with other numbers.
+    Digit(u16, u8),
 }
 
 const PIECES: [&[u8]; 18] = [
@@ -44,6 +46,7 @@ pub fn change() -> impl Strategy<Value = Change> {
         (any::<u16>(), any::<u8>()).prop_map(|(at, n)| Change::Delete(at, n)),
         (any::<u16>(), any::<u8>(), 1..4_u8).prop_map(|(at, n, times)| Change::Repeat(at, n, times)),
         (any::<u16>(), prop::sample::select(&PIECES[..])).prop_map(|(at, piece)| Change::Insert(at, piece)),
+        (any::<u16>(), b'0'..=b'9').prop_map(|(at, digit)| Change::Digit(at, digit)),
     ]
 }
 
@@ -74,6 +77,10 @@ pub fn spoiled(content: &[u8], changes: &[Change]) -> Vec<u8> {
             Change::Insert(at, piece) => {
                 let at = place(at);
                 out.splice(at..at, piece.iter().copied());
+            }
+            Change::Digit(at, digit) => {
+                let at = place(at);
+                out[at..].iter_mut().find(|byte| byte.is_ascii_digit()).into_iter().for_each(|byte| *byte = digit);
             }
         }
     }

@@ -11,16 +11,16 @@ use serde_json::json;
 use super::{Outcome, peer};
 use crate::output::{count, table};
 
-/// Memorizing: seconds on a corpus against three epochs of training in PyTorch, and growth on made-up corpora
+/// Memorizing a corpus, compared with three epochs of training in PyTorch, and how its time grows on generated corpora
 #[derive(clap::Args)]
 pub struct Args {
-    /// A corpus; without one, only growth is measured
+    /// Corpus; without one, only generated corpora are used
     #[arg(long, value_name = "DATA")]
     data: Option<String>,
-    /// A Python with PyTorch, for the peer: benches/peers/train_torch.py
+    /// Python with PyTorch, for the comparison (benches/peers/train_torch.py)
     #[arg(long, value_name = "PYTHON", requires = "data")]
     python: Option<PathBuf>,
-    /// Tokens of the largest made-up corpus
+    /// Number of tokens of the largest generated corpus
     #[arg(long, default_value_t = 200_000)]
     tokens: usize,
 }

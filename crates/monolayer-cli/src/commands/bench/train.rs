@@ -18,26 +18,26 @@ use super::super::data::write;
 use super::{Outcome, peer};
 use crate::output::{count, table};
 
-/// Training: seconds per epoch and tokens per second, beside the same matrix products alone and, with a Python, PyTorch
+/// Training: seconds per epoch and tokens per second, compared with its matrix products alone and with PyTorch
 ///
-/// The configuration is the peer's: d = 64, q = 256, batches of 32 sequences, Adam at 0.001, no positions. Rates are of the
-/// fastest epoch; loading and evaluation are excluded.
+/// Both sides train with d = 64, q = 256, batches of 32 sequences, Adam at 0.001 and no positions. Rates are of the fastest
+/// epoch; loading and evaluation are excluded.
 #[derive(clap::Args)]
 #[command(after_help = "Example: monolayer bench train --data train.conll --python benches/peers/.venv/bin/python")]
 pub struct Args {
-    /// A CoNLL file; without one, a made-up corpus of 200,000 tokens
+    /// CoNLL file (default: a generated corpus of 200,000 tokens)
     #[arg(long, value_name = "DATA")]
     data: Option<String>,
     /// Numbers of layers
     #[arg(long, value_name = "L,...", value_delimiter = ',', default_values_t = [1, 3, 6])]
     layers: Vec<usize>,
-    /// Epochs of each run
+    /// Number of epochs of each run
     #[arg(long, default_value_t = 5)]
     epochs: usize,
-    /// A Python with PyTorch, for the peer: benches/peers/train_torch.py, eager and compiled, on one thread and on two
+    /// Python with PyTorch, for the comparison (benches/peers/train_torch.py: eager and compiled, one and two threads)
     #[arg(long, value_name = "PYTHON")]
     python: Option<PathBuf>,
-    /// Steps of the peer's epochs (0: the whole data); 220 are enough for a rate
+    /// Number of steps of a PyTorch epoch (0: all of the data); 220 are enough to measure a rate
     #[arg(long, default_value_t = 220)]
     peer_steps: usize,
 }

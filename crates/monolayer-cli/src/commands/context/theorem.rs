@@ -24,13 +24,13 @@ const TIGHT_CANDIDATES: usize = 40;
 /// Options of the scales of the theorem.
 #[derive(clap::Args)]
 pub struct TheoremArgs {
-    /// How to prove gaps at the scales of the theorem (default: auto)
+    /// With --scale paper or certified: how the gaps between ids are proved (default: auto)
     #[arg(long, value_enum)]
     way: Option<WayArg>,
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(64..=1 << 32))]
-    #[arg(help = "The bits that --way direct may use for one number (default: 2097152)")]
+    #[arg(help = "Largest precision in bits for --way direct (default: 2097152)")]
     max_bits: Option<u64>,
-    /// Draw the bits of this dataset's gaps, and those of three toys, at every scale
+    /// Draw how many bits it takes to tell ids apart, at every scale, for this dataset and three tiny ones
     #[arg(long, value_name = "FILE.svg")]
     figure: Option<PathBuf>,
 }
@@ -45,11 +45,11 @@ impl TheoremArgs {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum WayArg {
-    /// Evaluate the ids with as many bits as it takes, and subtract
+    /// Compute the ids with enough bits and subtract them
     Direct,
-    /// Enclose the logarithms of the differences: double precision will do
+    /// Bound the logarithms of the differences; double precision is enough
     Identity,
-    /// The identity, and the direct way as well where few bits suffice
+    /// Both where few bits are enough, else identity
     Auto,
 }
 

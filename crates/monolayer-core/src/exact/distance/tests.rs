@@ -242,13 +242,13 @@ fn broken_models_are_unknown() {
 
 /// Powers and slopes that are far too small, and far too large: some take all boxes that are allowed, but none takes much memory.
 #[test]
-#[ignore = "takes a minute"]
 fn extreme_exponents_come_to_an_end() {
     let model = staircase();
     for (p, bound, function) in [
         (1000.0, 1e-3, FUNCTION),
         (2.0, 1e-170, FUNCTION),
         (1e9, 1e-3, FUNCTION),
+        (1.5, 1e-170, FUNCTION),
         (2.0, 1e-3, "exp(-1000000000*x1)"),
         (2.0, 1e-3, "exp(1000000000*x1)"),
         (2.0, 1e-3, "x1^1000000000"),

@@ -158,7 +158,7 @@ fn enclosures_hold_plain_evaluations() {
         let exact = Exact::new(&model).unwrap();
         let expected = plain(&model, &rows, sees);
         for (i, expected) in expected.iter().enumerate() {
-            let found = exact.output(&tokens, i, 128, None).unwrap();
+            let found = exact.outputs(&tokens, &[i], 128).unwrap().remove(0);
             for (c, (found, y)) in found.iter().zip(expected).enumerate() {
                 let slack = float(1e-9 * (1.0 + y.abs()));
                 let Some((lo, hi)) = found.ends() else { panic!("bounded") };
@@ -170,11 +170,11 @@ fn enclosures_hold_plain_evaluations() {
                 let open = model.layers.iter().filter(|l| l.attention.as_ref().is_some_and(|a| a.hard)).count() > 0;
                 assert!(open || hi.plus(&lo.negated()) < float(1e-20), "{round}");
             }
-            let finer = exact.output(&tokens, i, 512, None).unwrap();
+            let finer = exact.outputs(&tokens, &[i], 512).unwrap().remove(0);
             assert!(finer.iter().zip(&found).all(|(a, b)| a.meet(b) == *a));
         }
-        assert!(exact.output(&tokens, 3, 128, None).is_none());
-        assert!(exact.output(&[Token::Row(4)], 0, 128, None).is_none());
+        assert!(exact.outputs(&tokens, &[3], 128).is_none());
+        assert!(exact.outputs(&[Token::Row(4)], &[0], 128).is_none());
     }
 }
 
@@ -189,8 +189,9 @@ fn labelled(weight: Numbers, bias: Numbers) -> Model {
 fn ties_are_decided_exactly() {
     let x = [Dyadic::new(3, -1074), Dyadic::new(1, 1023)];
     let tokens = [Token::Vector(&x)];
-    let label =
-        |model: &Model, label: usize| Exact::new(model).unwrap().decide(&tokens, 0, Wanted::Label(label), 8192, None);
+    let label = |model: &Model, label: usize| {
+        Exact::new(model).unwrap().decide(&tokens, &[(0, Wanted::Label(label))], 8192).remove(0)
+    };
     let model = labelled(tensor(&[3, 2], &[1.0, 1.0, 1.0, 1.0, 1.0, 1.0 - f64::EPSILON]), tensor(&[3], &[0.0; 3]));
     assert_eq!(label(&model, 0), Decision::Right);
     assert_eq!(label(&model, 1), Decision::Wrong(0));
@@ -215,7 +216,7 @@ fn outputs_within_a_tolerance() {
     let x = [Dyadic::new(1, -1), Dyadic::new(-1, -1074)];
     let near = |target: &[Dyadic], tolerance: &str| {
         let tolerance = Rational::parse(tolerance, &mut 1_000_000).unwrap();
-        exact.decide(&[Token::Vector(&x)], 0, Wanted::Near(target, &tolerance), 8192, None)
+        exact.decide(&[Token::Vector(&x)], &[(0, Wanted::Near(target, &tolerance))], 8192).remove(0)
     };
     let zero = Dyadic::ZERO;
     assert_eq!(near(&[zero, zero], "0.5"), Decision::Right);
@@ -237,7 +238,7 @@ fn hardmax_sees_every_bit() {
     let exact = Exact::new(&model).unwrap();
     let tiny = [Dyadic::new(1, -600)];
     let more = [Dyadic::new(3, -600)];
-    let output = |tokens: &[Token]| exact.output(tokens, 0, 128, None).unwrap().swap_remove(0);
+    let output = |tokens: &[Token]| exact.outputs(tokens, &[0], 128).unwrap().remove(0).remove(0);
     let of = |m: i64| Real::point(Scaled::from(Dyadic::new(m, -600)));
     assert_eq!(output(&[Token::Vector(&tiny), Token::Vector(&more)]), of(4));
     assert_eq!(output(&[Token::Vector(&tiny), Token::Vector(&tiny)]), of(2));

@@ -136,7 +136,7 @@ fn numbers_as_text() {
     let mut budget = 1_000_000;
     assert!(Rational::parse(&"9".repeat(7_000), &mut budget).is_some() && budget < 300_000);
     assert!(Rational::parse(&"9".repeat(7_000), &mut budget).is_none());
-    assert!(Rational::parse(&"9".repeat(LONGEST + 1), &mut u64::MAX.clone()).is_none());
+    assert!(Rational::parse(&"9".repeat(200_000), &mut (1 << 28)).is_none());
     let long = ratio(&"9".repeat(100)).enclosure(64);
     assert!(long.only().is_none());
     assert!(ratio("0.75").enclosure(64).only().is_some() && ratio("0.1").enclosure(64).only().is_none());

@@ -1,4 +1,4 @@
-//! Grids adapted to a function: narrow cells where it changes, edges where it jumps, few parts where it does not care.
+//! Grids adapted to a function: narrow cells where it changes, edges where it jumps, few parts where it hardly changes.
 //!
 //! By the Efron-Stein inequality the mean of (f - its mean)^2 over a box is at most the sum over the entries of the mean
 //! variance along that entry alone. So each coordinate has a cost of its own, additive over the parts it is cut into, and the

@@ -1,4 +1,4 @@
-//! One output in one cell, which is cut into pieces until what is known is good enough.
+//! The error of one output in one cell: the cell is cut into boxes until the bound is sharp enough.
 
 use super::Cell;
 use super::box_moments::{BoxMoments, power};

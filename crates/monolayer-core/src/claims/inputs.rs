@@ -1,12 +1,12 @@
-//! The sequences of a dataset as a model reads them.
+//! The sequences of a dataset as a model reads them, and what is wanted of their tokens.
 
 use std::collections::HashMap;
 
-use super::ball::Ball;
-use super::judge::{Inputs, Wanted};
 use crate::model::{Mask, Model, Numbers};
 use crate::number::Dyadic;
 use crate::read::data::Data;
+use crate::rules::ball::Ball;
+use crate::rules::judge::{Inputs, Wanted};
 
 /// The name of the row for words that a model does not know.
 const UNKNOWN: &str = "<unk>";
@@ -33,21 +33,19 @@ impl Inputs {
     pub fn new(model: &Model, data: &Data) -> Result<Self, String> {
         room(model, data)?;
         let values = &data.values;
-        let vectors = match (&model.embedding, &model.vocabulary) {
-            (Some(embedding), Some(vocabulary)) if values.d == 0 => {
-                let word = |word: &String| row(embedding, find(vocabulary, word)?, model.d);
-                values.names.iter().map(word).collect::<Result<_, _>>()?
-            }
-            (None, _) if values.d == model.d => values.entries.chunks_exact(values.d).map(<[Dyadic]>::to_vec).collect(),
-            (None, _) => {
-                return Err(format!("the model reads vectors of dimension {}, and the data has others", model.d));
-            }
-            _ => return Err("the model reads words, and the data has vectors".into()),
+        let row = |row: usize| match &model.embedding {
+            Some(Numbers::Floats(all)) => Ok((row * model.d..(row + 1) * model.d).map(|i| all.get(i)).collect()),
+            _ => Err("exact models are judged in real arithmetic".to_owned()),
         };
-        let start = match (model.start, &model.embedding) {
-            (Some(at), Some(embedding)) => Some(row(embedding, at, model.d)?),
-            _ => None,
+        let vectors = match &model.vocabulary {
+            Some(vocabulary) if values.d == 0 => {
+                values.names.iter().map(|word| row(find(vocabulary, word)?)).collect::<Result<_, _>>()?
+            }
+            None if values.d == model.d => values.entries.chunks_exact(values.d).map(<[Dyadic]>::to_vec).collect(),
+            None => return Err(format!("the model reads vectors of dimension {}, and the data has others", model.d)),
+            Some(_) => return Err("the model reads words, and the data has vectors".into()),
         };
+        let start = model.start.map(row).transpose()?;
         Ok(Self { vectors, ids: data.tokens.clone(), offsets: data.offsets.clone(), start })
     }
 }
@@ -56,13 +54,6 @@ pub(super) fn find(vocabulary: &[(String, usize)], word: &str) -> Result<usize, 
     let at = |word: &str| vocabulary.binary_search_by(|(known, _)| known.as_str().cmp(word)).ok();
     let at = at(word).or_else(|| at(UNKNOWN));
     at.map(|at| vocabulary[at].1).ok_or_else(|| format!("the model does not know the word {word:?}"))
-}
-
-fn row(embedding: &Numbers, row: usize, d: usize) -> Result<Vec<Dyadic>, String> {
-    match embedding {
-        Numbers::Floats(tensor) => Ok((row * d..(row + 1) * d).map(|i| tensor.get(i)).collect()),
-        Numbers::Exact(..) => Err("exact models are judged in real arithmetic".into()),
-    }
 }
 
 /// What is wanted of every token; `tolerance` is for labels that are vectors. An error says what the model cannot give.

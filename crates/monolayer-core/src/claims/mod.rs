@@ -1,21 +1,30 @@
 //! What is asked of a model, and the verdict: every token and every claim by itself, nothing taken on trust.
 
-use super::ball::Ball;
-use super::context::{contexts, impossible};
-use super::inputs::{find, room, wanted};
-use super::judge::{Inputs, Judge, Judged, Verdict, Wanted, attended};
-use super::mapping;
-use super::prepare::Prepared;
-use super::sum::Arithmetic;
+pub mod context;
+pub mod inputs;
+pub mod mapping;
+pub mod rank;
+
+use context::{contexts, favored};
+use inputs::{find, room, wanted};
+
 use crate::exact::distance;
 use crate::exact::forward::{Decision, Exact, Wanted as Asked};
-use crate::exact::rank;
 use crate::exact::real::{Rational, Real};
 use crate::model::{Dtype, Mask, Model};
 use crate::number::Format;
+use crate::parallel::parallel;
 use crate::read::certificate::{Arithmetic as Named, Certificate, Claim};
 use crate::read::data::Data;
 use crate::read::directory::Hashes;
+use crate::rules::attention::{Seen, project};
+use crate::rules::ball::Ball;
+use crate::rules::judge::{Inputs, Judge, Judged, Verdict, Wanted};
+use crate::rules::network::Network;
+use crate::rules::sum::Arithmetic;
+
+/// At most so many tokens go on to more bits.
+const ESCALATED: usize = 4096;
 
 /// What is asked, beside the certificate's claims.
 pub struct Request<'a> {
@@ -62,6 +71,8 @@ pub struct Pass {
     tolerance: Option<Rational>,
     /// What was found of each token.
     pub tokens: Vec<Judged>,
+    /// Which tokens no weights can get right.
+    pub impossible: Vec<bool>,
 }
 
 /// Everything that was found.
@@ -71,8 +82,6 @@ pub struct Found {
     pub verdict: Verdict,
     /// The tokens, where they were asked about.
     pub pass: Option<Pass>,
-    /// Which tokens no weights can get right.
-    pub impossible: Vec<bool>,
     /// The claims that were checked.
     pub claims: Vec<Checked>,
     /// What was asked and not checked, and why.
@@ -81,16 +90,14 @@ pub struct Found {
 
 /// Checks everything that is asked. An error says what does not fit together.
 pub fn check(request: &Request) -> Result<Found, String> {
-    let mut found =
-        Found { verdict: Verdict::Unknown, pass: None, impossible: vec![], claims: vec![], not_checked: vec![] };
+    let mut found = Found { verdict: Verdict::Unknown, pass: None, claims: vec![], not_checked: vec![] };
     let mut asked = Vec::new();
     if let Some(data) = request.data {
         room(request.model, data)?;
-        found.impossible = unreachable_labels(request.model, data);
         if request.kinds.is_none() {
             match request.pass(data, request.own(), request.tolerance()) {
                 Ok(pass) => {
-                    asked.push(request.tokens(&pass, &found.impossible));
+                    asked.push(pass.verdict(request.strict));
                     found.pass = Some(pass);
                 }
                 Err(why) if request.certificate.is_none() => return Err(why),
@@ -103,32 +110,24 @@ pub fn check(request: &Request) -> Result<Found, String> {
         asked.extend(found.claims.iter().map(|claim| claim.verdict));
     }
     // Hashes alone are no claim. What was left out is no matter only where the tokens given were judged by themselves.
-    let substance = found.pass.is_some() || found.claims.iter().any(|claim| !IDENTITY.contains(&claim.kind.as_str()));
+    let identity = |claim: &&Checked| ["model", "data"].contains(&claim.kind.as_str());
+    let substance = found.pass.is_some() || !found.claims.iter().all(|claim| identity(&claim));
     let complete = found.not_checked.is_empty() || found.pass.is_some();
-    found.verdict = match asked.into_iter().reduce(both) {
-        Some(Verdict::Right) if !substance || !complete => Verdict::Unknown,
-        Some(verdict) => verdict,
-        None => Verdict::Unknown,
+    found.verdict = match all_of(asked.into_iter()) {
+        Verdict::Right if !substance || !complete => Verdict::Unknown,
+        verdict => verdict,
     };
     Ok(found)
 }
 
-/// Claims that the certificate belongs to the files.
-const IDENTITY: [&str; 2] = ["model", "data"];
-
-/// A refutation outweighs doubt, and doubt outweighs a proof.
-fn both(a: Verdict, b: Verdict) -> Verdict {
-    match (a, b) {
+/// A refutation outweighs doubt, and doubt outweighs a proof; of nothing, nothing is known.
+fn all_of(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
+    let both = |a: Verdict, b: Verdict| match (a, b) {
         (Verdict::Wrong, _) | (_, Verdict::Wrong) => Verdict::Wrong,
         (Verdict::Right, Verdict::Right) => Verdict::Right,
         _ => Verdict::Unknown,
-    }
-}
-
-/// Which tokens no weights of this architecture can get right.
-fn unreachable_labels(model: &Model, data: &Data) -> Vec<bool> {
-    let Some(labels) = &data.labels else { return vec![false; data.tokens.len()] };
-    impossible(&all_contexts(model, data, model.layers.len()), labels)
+    };
+    verdicts.filter(|verdict| *verdict != Verdict::Free).reduce(both).unwrap_or(Verdict::Unknown)
 }
 
 /// The contexts of all tokens behind some layers.
@@ -136,16 +135,73 @@ pub(super) fn all_contexts(model: &Model, data: &Data, layers: usize) -> Vec<[u8
     let masks = model.layers[..layers].iter().filter_map(|layer| layer.attention.as_ref()).map(|a| &a.mask);
     let masks: Vec<&Mask> = masks.collect();
     // Words are rows of the embedding: unknown ones share a row, and the start token may be a word.
-    let names = match &model.vocabulary {
+    let names: Vec<u64> = match &model.vocabulary {
         Some(words) if data.values.d == 0 => {
-            let apart = |at: usize| (words.len() + at) as u64;
-            let row = |(at, word): (usize, &String)| find(words, word).map_or_else(|_| apart(at), |row| row as u64);
+            let row = |(at, word): (usize, &String)| find(words, word).unwrap_or(words.len() + at) as u64;
             data.values.names.iter().enumerate().map(row).collect()
         }
-        _ => (0..data.different() as u64).collect::<Vec<u64>>(),
+        _ => (0..data.different() as u64).collect(),
     };
     let names: Vec<u64> = names.into_iter().chain(model.start.map(|row| row as u64)).collect();
     contexts(data, &names, model.positions.is_some(), &masks)
+}
+
+/// Which tokens no weights of this architecture can get right, together with most tokens of their contexts. Targets that are vectors
+/// are compatible where they are at most two tolerances apart.
+pub fn impossible(model: &Model, data: &Data, tolerance: Option<Ball>) -> Vec<bool> {
+    let Some(labels) = &data.labels else { return vec![false; data.tokens.len()] };
+    let favored = favored(&all_contexts(model, data, model.layers.len()), labels);
+    let (d, entries) = (data.label_values.d, &data.label_values.entries);
+    let differ = |(label, favored): (&Option<u32>, &Option<u32>)| match (label, favored, tolerance) {
+        (Some(a), Some(b), Some(near)) if a != b => (0..d).any(|c| {
+            let [x, y] = [a, b].map(|at| Ball::exact(entries[*at as usize * d + c]));
+            near.scaled(1).is_below(x.plus(y.minus())) || near.scaled(1).is_below(y.plus(x.minus()))
+        }),
+        (Some(a), Some(b), _) => a != b,
+        _ => false,
+    };
+    labels.iter().zip(&favored).map(differ).collect()
+}
+
+impl Pass {
+    fn count(&self, verdict: Verdict) -> usize {
+        self.tokens.iter().filter(|token| token.verdict == verdict).count()
+    }
+
+    /// The verdict on all tokens that count: each of them by itself.
+    fn verdict(&self, strict: bool) -> Verdict {
+        let counts = self.tokens.iter().zip(&self.impossible).filter(|(_, impossible)| strict || !**impossible);
+        all_of(counts.map(|(token, _)| token.verdict))
+    }
+
+    /// Every possible token is within the tolerance.
+    fn outputs(&self) -> (Verdict, String) {
+        let [right, wrong, unknown] = [Verdict::Right, Verdict::Wrong, Verdict::Unknown].map(|v| self.count(v));
+        (self.verdict(false), format!("{right} tokens are verified, {wrong} refuted, {unknown} unknown"))
+    }
+
+    /// So many tokens get their label, with margins of so many error bounds.
+    fn labels(&self, claimed: usize, ratio: Option<&Rational>) -> (Verdict, String) {
+        let (right, unknown) = (self.count(Verdict::Right), self.count(Verdict::Unknown));
+        let said = format!("claims {claimed} tokens, {right} are verified, {unknown} are unknown");
+        let ratio = ratio.map(|ratio| Ball::around(&ratio.enclosure(62)).unwrap_or(Ball::power(1 << 20)));
+        let meets = |token: &&Judged| match (ratio, token.margin) {
+            (Some(ratio), Some(margin)) => {
+                margin.middle().plus(margin.spread().size().times(ratio).minus()).is_not_negative()
+            }
+            _ => true,
+        };
+        let enough = self.tokens.iter().filter(|token| token.verdict == Verdict::Right).filter(meets).count();
+        if right + unknown < claimed {
+            (Verdict::Wrong, said)
+        } else if right < claimed || claimed == 0 {
+            (Verdict::Unknown, said)
+        } else if enough < claimed {
+            (Verdict::Unknown, format!("{said}; {enough} with the claimed margin ratio"))
+        } else {
+            (Verdict::Right, said)
+        }
+    }
 }
 
 impl Request<'_> {
@@ -173,17 +229,17 @@ impl Request<'_> {
 
     /// Judges all tokens in an arithmetic.
     fn pass(&self, data: &Data, named: Named, tolerance: Option<Rational>) -> Result<Pass, String> {
-        let arithmetic = self.arithmetic(named);
         let near = tolerance.as_ref().map(|t| Ball::around(&t.enclosure(62)).ok_or("the tolerance is out of range"));
         let near = near.transpose()?;
         let wanted = wanted(self.model, data, near)?;
+        let impossible = impossible(self.model, data, near.filter(|_| data.label_values.d > 0));
         let total = wanted.len();
-        let tick = |tokens: usize| (self.tick)(tokens, total);
         let mut tokens = vec![Judged::UNKNOWN; total];
         if let Dtype::Float(_) = self.model.dtype {
             let inputs = Inputs::new(self.model, data)?;
-            if let Some(prepared) = Prepared::new(self.model, arithmetic) {
-                tokens = Judge::new(&prepared, &inputs).judge(&wanted, self.threads, &tick);
+            if let Some(network) = Network::new(self.model, self.arithmetic(named)) {
+                let judge = Judge { network: &network, inputs: &inputs };
+                tokens = judge.judge(&wanted, self.threads, &|tokens| (self.tick)(tokens, total));
             }
         } else if named.is_some() {
             return Err("exact numbers are run in real arithmetic only".into());
@@ -191,7 +247,7 @@ impl Request<'_> {
         if named.is_none() {
             self.with_more_bits(data, &wanted, tolerance.as_ref(), &mut tokens)?;
         }
-        Ok(Pass { arithmetic: named, tolerance, tokens })
+        Ok(Pass { arithmetic: named, tolerance, tokens, impossible })
     }
 
     /// Real arithmetic with more bits for the tokens that are still open.
@@ -204,21 +260,33 @@ impl Request<'_> {
     ) -> Result<(), String> {
         let exact = Exact::new(self.model).ok_or("the numbers of weights.json take too long to read")?;
         let rows = mapping::rows(self.model, data)?;
+        for (judged, wanted) in tokens.iter_mut().zip(wanted) {
+            match wanted {
+                Wanted::Free => judged.verdict = Verdict::Free,
+                Wanted::Label(None) => judged.verdict = Verdict::Wrong,
+                _ => (),
+            }
+        }
         let open: Vec<usize> =
             (0..tokens.len()).filter(|&t| tokens[t].verdict == Verdict::Unknown).take(ESCALATED).collect();
+        // The open tokens of a sequence are decided together.
+        let sequence = |t: usize| data.offsets.partition_point(|first| *first <= t);
+        let groups: Vec<&[usize]> = open.chunk_by(|a, b| sequence(*a) == sequence(*b)).collect();
         let one = |at: usize| {
-            let (all, position) = mapping::sequence(data, &rows, open[at]);
-            match (&wanted[open[at]], tolerance) {
-                (Wanted::Label(Some(label)), _) => exact.decide(&all, position, Asked::Label(*label), self.bits, None),
-                (Wanted::Label(None), _) => Decision::Wrong(0),
-                (Wanted::Near(target, _), Some(tolerance)) => {
-                    exact.decide(&all, position, Asked::Near(target, tolerance), self.bits, None)
-                }
-                _ => Decision::Unknown,
-            }
+            let (sequence, first) = mapping::sequence(data, &rows, groups[at][0]);
+            let asked = groups[at].iter().filter_map(|&t| {
+                let wanted = match (&wanted[t], tolerance) {
+                    (Wanted::Label(Some(label)), _) => Asked::Label(*label),
+                    (Wanted::Near(target, _), Some(tolerance)) => Asked::Near(target, tolerance),
+                    _ => return None,
+                };
+                Some((first + t - groups[at][0], wanted))
+            });
+            exact.decide(&sequence, &asked.collect::<Vec<_>>(), self.bits)
         };
-        for (at, decision) in super::parallel::parallel(self.threads, open.len(), one).into_iter().enumerate() {
-            let judged = &mut tokens[open[at]];
+        let decisions = parallel(self.threads, groups.len(), one).into_iter().flatten();
+        for (&t, decision) in open.iter().zip(decisions) {
+            let judged = &mut tokens[t];
             match decision {
                 Decision::Right => judged.verdict = Verdict::Right,
                 Decision::Wrong(rival) => (judged.verdict, judged.rival) = (Verdict::Wrong, rival),
@@ -228,22 +296,12 @@ impl Request<'_> {
         Ok(())
     }
 
-    /// The verdict on the tokens of a pass: each of them by itself.
-    fn tokens(&self, pass: &Pass, impossible: &[bool]) -> Verdict {
-        let counts = pass.tokens.iter().zip(impossible).filter(|(_, impossible)| self.strict || !**impossible);
-        counts
-            .map(|(judged, _)| judged.verdict)
-            .filter(|v| *v != Verdict::Free)
-            .reduce(both)
-            .unwrap_or(Verdict::Unknown)
-    }
-
     fn claims(&self, certificate: &Certificate, found: &mut Found) {
         let checked = |kind: &str, (verdict, why): (Verdict, String)| Checked { kind: kind.into(), verdict, why };
         found.claims.push(checked("model", self.same_model(certificate)));
         let other = self.data.filter(|data| certificate.data.as_deref() != Some(data.hash.as_str()));
         if let Some(data) = self.data.filter(|_| other.is_none()) {
-            found.claims.push(checked("data", same_data(certificate, data, &found.impossible)));
+            found.claims.push(checked("data", self.same_data(certificate, data, found.pass.as_ref())));
         }
         for claim in &certificate.claims {
             let kind = kind(claim);
@@ -251,41 +309,54 @@ impl Request<'_> {
                 continue;
             }
             let needs_data = matches!(claim, Claim::Labels(..) | Claim::Outputs(..) | Claim::ContextualMapping(..));
-            match (needs_data, self.data) {
-                (true, None) => found.not_checked.push(format!("{kind}: no data was given")),
-                (true, Some(_)) if other.is_some() => {
-                    found.not_checked.push(format!("{kind}: the data given is not the certificate's"));
-                }
-                (_, data) => {
-                    let verdict = self.claim(claim, data, found);
-                    found.claims.push(checked(kind, verdict));
-                }
+            if needs_data && self.data.is_none() {
+                found.not_checked.push(format!("{kind}: no data was given"));
+            } else if needs_data && other.is_some() {
+                found.not_checked.push(format!("{kind}: the data given is not the certificate's"));
+            } else {
+                let verdict = self.claim(claim, found.pass.as_ref());
+                found.claims.push(checked(kind, verdict));
             }
         }
     }
 
     fn same_model(&self, certificate: &Certificate) -> (Verdict, String) {
         let names = ["config.json", "the numbers", "vocabulary.json", "the mask"];
-        let differs = (0..4).find(|&i| certificate.model[i] != self.hashes[i]);
-        match differs {
+        match (0..4).find(|&i| certificate.model[i] != self.hashes[i]) {
             Some(i) => (Verdict::Wrong, format!("the certificate is for another model: {} differs", names[i])),
             None => (Verdict::Right, "the certificate is for this model".into()),
         }
     }
 
-    fn claim(&self, claim: &Claim, data: Option<&Data>, found: &Found) -> (Verdict, String) {
-        match (claim, data) {
+    fn same_data(&self, certificate: &Certificate, data: &Data, pass: Option<&Pass>) -> (Verdict, String) {
+        let free = data.labels.iter().flatten().filter(|label| label.is_none()).count();
+        let known = pass.filter(|_| data.label_values.d == 0).map(|pass| pass.impossible.clone());
+        let hopeless = known.unwrap_or_else(|| impossible(self.model, data, None)).into_iter().filter(|x| *x).count();
+        let own = [data.tokens.len(), data.offsets.len() - 1, hopeless, free];
+        let names = ["tokens", "sequences", "impossible tokens", "free tokens"];
+        for i in 0..4 {
+            if let Some(claimed) = certificate.counts[i].filter(|claimed| *claimed != own[i]) {
+                return (Verdict::Wrong, format!("the certificate says {claimed} {}, there are {}", names[i], own[i]));
+            }
+        }
+        (Verdict::Right, "the certificate is about this data".into())
+    }
+
+    /// Checks one claim; `pass` is what was found of the tokens, if they were asked about.
+    fn claim(&self, claim: &Claim, pass: Option<&Pass>) -> (Verdict, String) {
+        let unknown = |why: &str| (Verdict::Unknown, why.to_owned());
+        match (claim, self.data) {
             (Claim::Labels(..), Some(data)) if data.label_values.d > 0 => {
-                (Verdict::Unknown, "the data has vectors and no classes".into())
+                unknown("the data has vectors and no classes")
             }
             (Claim::Outputs(..), Some(data)) if data.label_values.d == 0 => {
-                (Verdict::Unknown, "the data has no vectors to be near to".into())
+                unknown("the data has no vectors to be near to")
             }
             (Claim::Labels(arithmetic, right, ratio), Some(data)) => {
-                self.judged(data, *arithmetic, None, found, |pass| labels(pass, *right, ratio.as_ref()))
+                self.judged(data, *arithmetic, None, pass, |pass| pass.labels(*right, ratio.as_ref()))
             }
             (Claim::Outputs(arithmetic, tolerance), Some(data)) => {
-                self.judged(data, *arithmetic, Some(tolerance), found, |pass| outputs(pass, &found.impossible))
+                self.judged(data, *arithmetic, Some(tolerance), pass, Pass::outputs)
             }
             (Claim::ContextualMapping(layer, log2_r, log2_delta), Some(data)) => {
                 mapping::check(self.model, data, *layer, (log2_r, log2_delta), self.bits, self.threads)
@@ -298,8 +369,8 @@ impl Request<'_> {
             (Claim::Distance { arithmetic, p, bound, function, length }, _) => {
                 self.distance(*arithmetic, distance::Claim { p, bound, function, length: *length })
             }
-            (Claim::Other(_), _) => (Verdict::Unknown, "not a kind of claim that is known, or a field is wrong".into()),
-            (_, None) => (Verdict::Unknown, "no data was given".into()),
+            (Claim::Other(_), _) => unknown("not a kind of claim that is known, or a field is wrong"),
+            (_, None) => unknown("no data was given"),
         }
     }
 
@@ -309,17 +380,13 @@ impl Request<'_> {
         data: &Data,
         arithmetic: Named,
         tolerance: Option<&Rational>,
-        found: &Found,
+        known: Option<&Pass>,
         says: impl Fn(&Pass) -> (Verdict, String),
     ) -> (Verdict, String) {
-        let equal = |a: &Rational, b: &Rational| a.minus(b).is_zero();
-        let near = |own: &Option<Rational>| match (own, tolerance) {
-            (Some(a), Some(b)) => equal(a, b),
-            (None, Some(_)) => false,
-            (_, None) => true,
-        };
-        let same = |pass: &&Pass| pass.arithmetic == arithmetic && near(&pass.tolerance);
-        if let Some(pass) = found.pass.as_ref().filter(same) {
+        let near = |own: &Rational| tolerance.is_none_or(|tolerance| own.minus(tolerance).is_zero());
+        let same =
+            |pass: &&Pass| pass.arithmetic == arithmetic && pass.tolerance.as_ref().map_or(tolerance.is_none(), near);
+        if let Some(pass) = known.filter(same) {
             return says(pass);
         }
         match self.pass(data, arithmetic, tolerance.cloned()) {
@@ -330,36 +397,28 @@ impl Request<'_> {
 
     /// A distance from a function, in real arithmetic or with the rounding of binary64.
     fn distance(&self, named: Named, claim: distance::Claim) -> (Verdict, String) {
-        let prepared = Prepared::new(self.model, self.arithmetic(named));
+        let network = Network::new(self.model, self.arithmetic(named));
         let attend = |tokens: &[Vec<Real>], i: usize| {
             let around = |token: &Vec<Real>| token.iter().map(Ball::around).collect::<Option<Vec<_>>>();
             let tokens = tokens.iter().map(around).collect::<Option<Vec<_>>>()?;
-            let token = attended(prepared.as_ref()?, &tokens, i)?;
-            Some(token.iter().map(|x| x.real()).collect())
+            let network = network.as_ref()?;
+            let block = network.blocks.iter().find(|block| block.attention.is_some())?;
+            let layer = block.attention.as_ref()?;
+            let seen = Seen::new(&layer.mask, i, tokens.len(), false);
+            let z = project(network.arithmetic, layer, &tokens)?.read(network.arithmetic, layer, i, &seen)?;
+            Some(block.skip(network.arithmetic, &tokens[i], &z)?.whole.iter().map(|x| x.real()).collect())
         };
         if named == Some(Format::F32) {
             return (Verdict::Unknown, "distances are checked in real arithmetic and in f64".into());
         }
         let (holds, d_p) = distance::check(self.model, claim, named.is_some().then_some(&attend));
-        let said =
-            Ball::around(&d_p).map_or("d_p was not bounded".into(), |d_p| format!("d_p is within {}", shown(d_p)));
-        let verdict = match holds {
-            Some(true) => Verdict::Right,
-            Some(false) => Verdict::Wrong,
-            None => Verdict::Unknown,
-        };
-        (verdict, said)
+        let said = Ball::around(&d_p).map_or("d_p was not bounded".into(), |d_p| {
+            let (low, high, e) = d_p.ends();
+            format!("d_p is within [{low}, {high}] 2^{e}")
+        });
+        (holds.map_or(Verdict::Unknown, |holds| if holds { Verdict::Right } else { Verdict::Wrong }), said)
     }
 }
-
-/// Both ends of a ball, for people: m 2^e.
-fn shown(x: Ball) -> String {
-    let (low, high, e) = x.ends();
-    format!("[{low}, {high}] 2^{e}")
-}
-
-/// At most so many tokens go on to more bits.
-const ESCALATED: usize = 4096;
 
 fn kind(claim: &Claim) -> &str {
     match claim {
@@ -370,52 +429,4 @@ fn kind(claim: &Claim) -> &str {
         Claim::Rank(..) => "rank",
         Claim::Other(kind) => kind,
     }
-}
-
-fn same_data(certificate: &Certificate, data: &Data, impossible: &[bool]) -> (Verdict, String) {
-    let free = data.labels.iter().flatten().filter(|label| label.is_none()).count();
-    let hopeless = impossible.iter().filter(|x| **x).count();
-    let own = [data.tokens.len(), data.offsets.len() - 1, hopeless, free];
-    let names = ["tokens", "sequences", "impossible tokens", "free tokens"];
-    for i in 0..4 {
-        if let Some(claimed) = certificate.counts[i].filter(|claimed| *claimed != own[i]) {
-            return (Verdict::Wrong, format!("the certificate says {claimed} {}, there are {}", names[i], own[i]));
-        }
-    }
-    (Verdict::Right, "the certificate is about this data".into())
-}
-
-/// So many tokens get their label, with margins of so many error bounds.
-fn labels(pass: &Pass, claimed: usize, ratio: Option<&Rational>) -> (Verdict, String) {
-    let count = |verdict: Verdict| pass.tokens.iter().filter(|t| t.verdict == verdict).count();
-    let (right, unknown) = (count(Verdict::Right), count(Verdict::Unknown));
-    let said = format!("claims {claimed} tokens, {right} are verified, {unknown} are unknown");
-    if right + unknown < claimed {
-        return (Verdict::Wrong, said);
-    }
-    let ratio = ratio.map(|ratio| Ball::around(&ratio.enclosure(62)).unwrap_or(Ball { m: 1, r: 0, e: 1 << 20 }));
-    let meets = |t: &Judged| match (ratio, t.margin) {
-        (Some(ratio), Some(margin)) => {
-            margin.middle().plus(margin.spread().size().times(ratio).minus()).is_not_negative()
-        }
-        _ => true,
-    };
-    let enough = pass.tokens.iter().filter(|t| t.verdict == Verdict::Right && meets(t)).count();
-    if right < claimed {
-        (Verdict::Unknown, said)
-    } else if enough < claimed {
-        (Verdict::Unknown, format!("{said}; {enough} with the claimed margin ratio"))
-    } else {
-        (Verdict::Right, said)
-    }
-}
-
-/// Every possible token is within the tolerance.
-fn outputs(pass: &Pass, impossible: &[bool]) -> (Verdict, String) {
-    let counted: Vec<Verdict> =
-        pass.tokens.iter().zip(impossible).filter(|(_, impossible)| !**impossible).map(|(t, _)| t.verdict).collect();
-    let count = |verdict: Verdict| counted.iter().filter(|v| **v == verdict).count();
-    let (right, wrong, unknown) = (count(Verdict::Right), count(Verdict::Wrong), count(Verdict::Unknown));
-    let verdict = counted.iter().copied().filter(|v| *v != Verdict::Free).reduce(both).unwrap_or(Verdict::Unknown);
-    (verdict, format!("{right} tokens are verified, {wrong} refuted, {unknown} unknown"))
 }

@@ -1,7 +1,8 @@
 //! The exact rank of matrices of floats, by elimination over the integers.
 
-use super::big::Big;
-use super::forward::all;
+use super::context::{PRIME, add, multiply, power};
+use crate::exact::big::Big;
+use crate::exact::forward::all;
 use crate::model::{Model, Numbers};
 use crate::number::Dyadic;
 
@@ -18,11 +19,39 @@ pub fn check(model: &Model, name: &str, claimed: usize) -> Option<bool> {
     let mut work = WORK;
     for first in (0..tensor.len()).step_by(size) {
         let row = |r: usize| (0..columns).map(|c| tensor.get(first + r * columns + c)).collect::<Vec<_>>();
-        if rank(&(0..rows).map(row).collect::<Vec<_>>(), claimed, &mut work)? != claimed {
+        let matrix: Vec<Vec<Dyadic>> = (0..rows).map(row).collect();
+        // A rank cannot be above the number of rows or columns; below that, elimination over the integers tells.
+        let least = modular_rank(&matrix, &mut work)?;
+        let full = least == claimed && claimed == rows.min(columns);
+        if least > claimed || (!full && rank(&matrix, claimed, &mut work)? != claimed) {
             return Some(false);
         }
     }
     Some(true)
+}
+
+/// The rank modulo a prime. Lemma: a minor that is not zero modulo a prime is not zero, so that the rank is at least this; and rows may
+/// be multiplied by powers of two.
+fn modular_rank(matrix: &[Vec<Dyadic>], work: &mut usize) -> Option<usize> {
+    let entry = |x: &Dyadic, least: i32| {
+        let size = multiply(x.m.unsigned_abs() % PRIME, power(2, (i64::from(x.e) - i64::from(least)).unsigned_abs()));
+        if x.m < 0 { PRIME - size } else { size }
+    };
+    let mut basis: Vec<(usize, Vec<u64>)> = Vec::new();
+    for row in matrix {
+        let least = row.iter().filter(|x| !x.is_zero()).map(|x| x.e).min().unwrap_or(0);
+        let mut row: Vec<u64> = row.iter().map(|x| if x.is_zero() { 0 } else { entry(x, least) }).collect();
+        *work = work.checked_sub(basis.len() * row.len())?;
+        for (pivot, known) in &basis {
+            let factor = PRIME - row[*pivot];
+            row.iter_mut().zip(known).for_each(|(x, k)| *x = add(*x, multiply(factor % PRIME, *k)));
+        }
+        if let Some(pivot) = row.iter().position(|x| *x % PRIME != 0) {
+            let inverse = power(row[pivot], PRIME - 2);
+            basis.push((pivot, row.iter().map(|x| multiply(*x, inverse)).collect()));
+        }
+    }
+    Some(basis.len())
 }
 
 /// The rank, or a number above `claimed` where it is above. Each row times a power of two is whole. Lemma (Bareiss): in the fraction-free
@@ -40,7 +69,7 @@ fn rank(rows: &[Vec<Dyadic>], claimed: usize, work: &mut usize) -> Option<usize>
             for (x, k) in row.iter_mut().zip(known) {
                 let limbs = |x: &Big| x.bits() / 64 + 1;
                 *work = work.checked_sub((limbs(x) + limbs(k)) * (limbs(a) + limbs(&b)))?;
-                *x = x.times(a).minus(&k.times(&b)).quotient(&before)?;
+                (*x, _) = x.times(a).minus(&k.times(&b)).divide(&before)?;
             }
             before = a.clone();
         }

@@ -6,12 +6,12 @@
 
 use std::collections::HashMap;
 
-use super::attention::Seen;
 use crate::model::Mask;
 use crate::read::data::Data;
+use crate::rules::attention::Seen;
 
 /// 2^61 - 1.
-const PRIME: u64 = (1 << 61) - 1;
+pub(crate) const PRIME: u64 = (1 << 61) - 1;
 
 /// A fingerprint modulo two draws of 2^61 - 1.
 type Print = [u64; 2];
@@ -82,15 +82,15 @@ fn print(context: &[u8; 32], key: &[u8; 32]) -> Print {
     [lane(0), lane(8)]
 }
 
-fn add(a: u64, b: u64) -> u64 {
+pub(crate) fn add(a: u64, b: u64) -> u64 {
     (a + b) % PRIME
 }
 
-fn multiply(a: u64, b: u64) -> u64 {
+pub(crate) fn multiply(a: u64, b: u64) -> u64 {
     (u128::from(a) * u128::from(b) % u128::from(PRIME)) as u64
 }
 
-fn power(base: u64, mut exponent: u64) -> u64 {
+pub(crate) fn power(base: u64, mut exponent: u64) -> u64 {
     let (mut base, mut result) = (base, 1);
     while exponent > 0 {
         if exponent & 1 == 1 {
@@ -102,9 +102,9 @@ fn power(base: u64, mut exponent: u64) -> u64 {
     result
 }
 
-/// Whether each token is impossible: its label is not that of most tokens of its context (of two as frequent ones, not the
-/// one that comes first). Tokens whose label is free take no part.
-pub fn impossible(contexts: &[[u8; 32]], labels: &[Option<u32>]) -> Vec<bool> {
+/// The label of most tokens of each token's context (of two as frequent ones, the one that comes first). Tokens whose label is free
+/// take no part.
+pub fn favored(contexts: &[[u8; 32]], labels: &[Option<u32>]) -> Vec<Option<u32>> {
     let mut counts: HashMap<(&[u8; 32], u32), (usize, usize)> = HashMap::new();
     for (t, (context, label)) in contexts.iter().zip(labels).enumerate() {
         if let Some(label) = label {
@@ -117,6 +117,5 @@ pub fn impossible(contexts: &[[u8; 32]], labels: &[Option<u32>]) -> Vec<bool> {
         let rank = (count, usize::MAX - first, label);
         best.entry(context).and_modify(|best| *best = rank.max(*best)).or_insert(rank);
     }
-    let of = |(context, label): (&[u8; 32], &Option<u32>)| label.is_some_and(|label| best[context].2 != label);
-    contexts.iter().zip(labels).map(of).collect()
+    contexts.iter().map(|context| best.get(context).map(|best| best.2)).collect()
 }

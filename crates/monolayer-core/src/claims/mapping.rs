@@ -5,18 +5,18 @@ use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
-use super::ball::Ball;
-use super::claims::all_contexts;
-use super::exp::exp_ball;
+use super::all_contexts;
 use super::inputs::find;
-use super::judge::{Inputs, Judge, Verdict};
-use super::parallel::parallel;
-use super::prepare::Prepared;
-use super::sum::{Arithmetic, Term, real_sum};
 use crate::exact::forward::{Exact, Token, compare_norm};
 use crate::exact::real::{Rational, Real};
 use crate::model::Model;
+use crate::parallel::parallel;
 use crate::read::data::Data;
+use crate::rules::ball::Ball;
+use crate::rules::exp::exp_ball;
+use crate::rules::judge::{Inputs, Judge, Verdict};
+use crate::rules::network::Network;
+use crate::rules::sum::{Arithmetic, Term, real_sum};
 
 /// More near pairs than this are not compared, in midpoints and radii or with more bits.
 const MOST_PAIRS: usize = 20_000_000;
@@ -105,8 +105,7 @@ fn points(model: &Model, data: &Data, layer: usize, threads: usize) -> Option<Ve
     cut.head = None;
     let contexts = all_contexts(model, data, layer + 1);
     let inputs = Inputs::new(&cut, data).ok()?;
-    let prepared = Prepared::new(&cut, Arithmetic::Real)?;
-    let judge = Judge::new(&prepared, &inputs);
+    let judge = Judge { network: &Network::new(&cut, Arithmetic::Real)?, inputs: &inputs };
     let direction: Vec<Ball> = (0..model.d).map(|c| Ball { m: entry(c), r: 0, e: 0 }).collect();
     let outputs = parallel(threads, data.offsets.len() - 1, |s| judge.outputs(s));
     let (mut seen, mut all) = (HashSet::new(), Vec::new());

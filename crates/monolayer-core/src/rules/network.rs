@@ -1,0 +1,276 @@
+//! The layers of a model as programs compute them: the skip around attention (eq. 2), hidden units (eq. 3), scores.
+
+use super::attention::{Seen, project};
+use super::ball::Ball;
+use super::matrix::{Fixed, Matrix};
+use super::sum::{Arithmetic, Sum, Term, real_sum, sum};
+use crate::model::{Attention, FeedForward, Model, Numbers};
+use crate::number::Dyadic;
+
+/// Errors of heads' values are kept apart up to this many.
+const SHARED: usize = 4;
+
+/// A layer adds at most some thousands to an exponent: after so many, exponents of balls are far from the ends of an i32.
+const MOST_LAYERS: usize = 1 << 14;
+
+/// A model of floats, rounded to the format that is judged.
+pub struct Network {
+    /// The arithmetic.
+    pub arithmetic: Arithmetic,
+    /// The block before the first layer, if there is one, and the layers; at least one.
+    pub blocks: Vec<Block>,
+    /// A row and a number per label or output.
+    pub head: Option<(Matrix, Matrix)>,
+    pub(super) positions: Option<Matrix>,
+    /// Whether sequences begin with a start token.
+    pub start: bool,
+}
+
+impl Network {
+    /// Prepares a model of floats; nothing for an exact one, for too many layers, and where a number overflows the format.
+    pub fn new(model: &Model, arithmetic: Arithmetic) -> Option<Self> {
+        let to = |numbers: &Numbers| Matrix::new(numbers, arithmetic);
+        let pre = model.pre_feed_forward.iter().map(|part| (None, Some(part)));
+        let layers = model.layers.iter().map(|layer| (layer.attention.as_ref(), layer.feed_forward.as_ref()));
+        let mut blocks = Vec::new();
+        for (attention, part) in pre.chain(layers) {
+            blocks.push(Block::new(each(attention, |part| part.map(to))?, each(part, |part| part.map(to))?));
+        }
+        if blocks.is_empty() {
+            blocks.push(Block::new(None, None));
+        }
+        let head = each(model.head.as_ref(), |head| Some((to(&head.weight)?, to(&head.bias)?)))?;
+        let positions = each(model.positions.as_ref(), to)?;
+        let few = blocks.len() <= MOST_LAYERS;
+        few.then_some(Self { arithmetic, blocks, head, positions, start: model.start.is_some() })
+    }
+
+    /// The vector of a word (or a given vector) at a place, as a program computes it: one addition, rounded to nearest.
+    pub fn input(&self, token: &[Dyadic], place: usize) -> Option<Vec<Dyadic>> {
+        let one = |(c, x): (usize, &Dyadic)| {
+            let x = self.arithmetic.round(*x)?;
+            self.positions.as_ref().map_or(Some(x), |p| self.arithmetic.add(x, p.row(place)[c]))
+        };
+        token.iter().enumerate().map(one).collect()
+    }
+
+    /// What every token reads in a layer, a ball per coordinate of the heads' values; one token that may overflow spoils the
+    /// sequence.
+    pub fn read(&self, block: &Block, tokens: &[Vec<Ball>]) -> Option<Vec<Vec<Ball>>> {
+        let Some(layer) = &block.attention else { return Some(vec![vec![]; tokens.len()]) };
+        let projected = project(self.arithmetic, layer, tokens)?;
+        let seen = |i: usize| Seen::new(&layer.mask, i, tokens.len(), self.start);
+        (0..tokens.len()).map(|i| projected.read(self.arithmetic, layer, i, &seen(i))).collect()
+    }
+
+    /// The token after the feed-forward part; `open` names the units that are not known to be off.
+    pub fn output(&self, block: &Block, token: &Attended, open: Option<&[usize]>) -> Option<Output> {
+        let units = 0..open.map_or(block.hidden(), <[usize]>::len);
+        let unit = |i: usize| block.unit(self.arithmetic, token, open.map_or(i, |open| open[i]));
+        block.output(self.arithmetic, token, units.map(unit).collect::<Option<_>>()?)
+    }
+
+    /// The tokens after a layer.
+    pub fn apply(&self, block: &Block, tokens: &[Vec<Ball>]) -> Option<Vec<Vec<Ball>>> {
+        let one = |(x, z): (&Vec<Ball>, Vec<Ball>)| {
+            Some(self.output(block, &block.skip(self.arithmetic, x, &z)?, None)?.whole)
+        };
+        tokens.iter().zip(self.read(block, tokens)?).map(one).collect()
+    }
+
+    /// The score of a row of the head, or an output.
+    pub fn score(&self, l: usize, y: &[Ball]) -> Option<Sum> {
+        let Some((weight, bias)) = &self.head else { return Some(Sum { exact: y[l], rounding: Ball::ZERO }) };
+        let terms = weight.weights(l).map(|(c, w)| Term::weighted(w, y[c]));
+        sum(self.arithmetic, terms.chain([Term::addend(Ball::exact(bias.at(l)))]))
+    }
+
+    /// A row of the head, and its bias; without a head, a coordinate.
+    pub fn reader(&self, l: usize) -> (Vec<(usize, Ball)>, Ball) {
+        match &self.head {
+            Some((weight, bias)) => {
+                (weight.weights(l).map(|(c, w)| (c, Ball::exact(w))).collect(), Ball::exact(bias.at(l)))
+            }
+            None => (vec![(l, Ball::power(0))], Ball::ZERO),
+        }
+    }
+}
+
+/// What is there in another form; nothing where it is there and has none.
+#[expect(clippy::option_option, reason = "absent and impossible are two things")]
+fn each<T, M>(part: Option<T>, to: impl Fn(T) -> Option<M>) -> Option<Option<M>> {
+    part.map_or(Some(None), |part| to(part).map(Some))
+}
+
+impl Attention<Matrix> {
+    /// What coordinate c of a token gets from each coordinate of the heads' values.
+    pub(super) fn writes(&self, c: usize) -> impl Iterator<Item = (usize, Dyadic)> + Clone + '_ {
+        let d = self.w_o.rows() / self.heads;
+        (0..self.heads).flat_map(move |h| self.w_o.weights(h * d + c).map(move |(k, w)| (h * self.size + k, w)))
+    }
+}
+
+/// A token after attention: x + `W_O` z.
+///
+/// The error of a head's value is one number that all coordinates share. Kept apart, it cancels where a reader of the token is
+/// orthogonal to its column of `W_O`.
+pub struct Attended {
+    /// Each coordinate without the shared errors.
+    pub own: Vec<Ball>,
+    /// The errors of the heads' values, around zero.
+    pub shared: Vec<Ball>,
+    /// Each coordinate with them; midpoints and exponents are the same.
+    pub whole: Vec<Ball>,
+    /// The same in fixed point, where most are not known exactly.
+    fixed: Option<Fixed>,
+}
+
+/// A layer: attention or none, feed-forward or none, and how each hidden unit reads the heads' values.
+pub struct Block {
+    /// The attention.
+    pub attention: Option<Attention<Matrix>>,
+    /// The feed-forward part.
+    pub part: Option<FeedForward<Matrix>>,
+    /// Columns of `W_O`, where errors of the heads' values are kept apart.
+    columns: Vec<Vec<(usize, Ball)>>,
+    /// W1(j) . `W_O`(k) for each unit and column.
+    pub gains: Vec<Vec<Ball>>,
+}
+
+/// A hidden unit that is not certainly off.
+pub struct Unit {
+    /// Its number.
+    pub index: usize,
+    /// What rounding adds to its sum.
+    rounding: Ball,
+    /// What it has computed before the ReLU.
+    pub before: Ball,
+    /// What it gives.
+    pub after: Ball,
+}
+
+/// A token after the feed-forward layer.
+pub struct Output {
+    /// The coordinates.
+    pub whole: Vec<Ball>,
+    /// What rounding of the last sums adds to each.
+    rounding: Vec<Ball>,
+    /// The units that may be on.
+    pub units: Vec<Unit>,
+}
+
+impl Block {
+    /// Prepares a layer.
+    pub fn new(attention: Option<Attention<Matrix>>, part: Option<FeedForward<Matrix>>) -> Self {
+        let mut columns = vec![];
+        if let Some(layer) = attention.as_ref().filter(|layer| layer.heads * layer.size <= SHARED) {
+            columns = vec![vec![]; layer.heads * layer.size];
+            for c in 0..layer.w_o.rows() / layer.heads {
+                layer.writes(c).for_each(|(k, w)| columns[k].push((c, Ball::exact(w))));
+            }
+        }
+        let gains = |j: usize| {
+            let row = part.as_ref().map_or(&[][..], |part| part.w1.row(j));
+            let gain = |column: &Vec<(usize, Ball)>| real_sum(column.iter().map(|(c, x)| Term::weighted(row[*c], *x)));
+            columns.iter().map(gain).collect()
+        };
+        let gains = (0..part.as_ref().map_or(0, |part| part.hidden)).map(gains).collect();
+        Self { attention, part, columns, gains }
+    }
+
+    /// How many hidden units there are.
+    pub fn hidden(&self) -> usize {
+        self.gains.len()
+    }
+
+    /// The skip: every coordinate is a sum of the incoming number and products of `W_O` and z.
+    pub fn skip(&self, arithmetic: Arithmetic, x: &[Ball], z: &[Ball]) -> Option<Attended> {
+        let mut out = Attended { own: x.to_vec(), shared: vec![], whole: x.to_vec(), fixed: None };
+        if let Some(layer) = &self.attention {
+            out.shared = z.iter().take(self.columns.len()).map(|z| z.spread()).collect();
+            for (c, own) in x.iter().enumerate().filter(|(c, _)| layer.writes(*c).next().is_some()) {
+                let products = |z: &[Ball]| layer.writes(c).map(|(k, w)| Term::weighted(w, z[k])).collect::<Vec<_>>();
+                let all = |z: &[Ball]| products(z).into_iter().chain([Term::addend(*own)]);
+                let sum = sum(arithmetic, all(z))?;
+                if out.shared.is_empty() {
+                    (out.own[c], out.whole[c]) = (sum.computed(), sum.computed());
+                    continue;
+                }
+                let middle: Vec<Ball> = z.iter().map(|z| z.middle()).collect();
+                let shared = real_sum(products(&out.shared).into_iter());
+                (out.own[c], out.whole[c]) = real_sum(all(&middle)).plus(sum.rounding).widened(shared);
+            }
+        }
+        let numbers = out.own.iter().zip(&out.whole).enumerate();
+        out.fixed = Fixed::new(arithmetic, numbers.map(|(c, (own, whole))| (c, *own, *whole)));
+        Some(out)
+    }
+
+    /// One unit; nothing where a program may overflow.
+    pub fn unit(&self, arithmetic: Arithmetic, token: &Attended, j: usize) -> Option<Unit> {
+        let part = self.part.as_ref()?;
+        let bias = Term::addend(Ball::exact(part.b1.at(j)));
+        let shared = self.gains[j].iter().zip(&token.shared).map(|(g, s)| g.times(*s)).fold(Ball::ZERO, Ball::plus);
+        let term = |(c, w): (usize, Dyadic)| Term::weighted_apart(w, token.own[c], token.whole[c]);
+        let terms = || part.w1.weights(j).map(term);
+        let Sum { exact, rounding } = part.w1.sum(arithmetic, j, (token.fixed.as_ref(), shared), terms, &[bias])?;
+        let before = exact.plus(shared).plus(rounding);
+        Some(Unit { index: j, rounding, before, after: before.relu() })
+    }
+
+    /// The token plus what its units add; `units` has all that are not certainly off.
+    pub fn output(&self, arithmetic: Arithmetic, token: &Attended, units: Vec<Unit>) -> Option<Output> {
+        let Some(part) = &self.part else {
+            let rounding = vec![Ball::ZERO; token.whole.len()];
+            return Some(Output { whole: token.whole.clone(), rounding, units });
+        };
+        let on: Vec<&Unit> = units.iter().filter(|unit| !unit.after.is_zero()).collect();
+        let fixed = Fixed::new(arithmetic, on.iter().map(|unit| (unit.index, unit.after, unit.after)));
+        let coordinate = |c: usize| {
+            let others = [Term::addend(token.whole[c]), Term::addend(Ball::exact(part.b2.at(c)))];
+            let row = part.w2.row(c);
+            let products = || on.iter().map(|unit| Term::weighted(row[unit.index], unit.after));
+            part.w2.sum(arithmetic, c, (fixed.as_ref(), Ball::ZERO), products, &others)
+        };
+        let sums = (0..token.whole.len()).map(coordinate).collect::<Option<Vec<Sum>>>()?;
+        let whole = sums.iter().map(|sum| sum.computed()).collect();
+        Some(Output { whole, rounding: sums.iter().map(|sum| sum.rounding).collect(), units })
+    }
+
+    /// sum of a(c) y(c) over the coordinates y that a program has computed, with what its errors share kept together.
+    ///
+    /// **Lemma 5.** With H the token, W1 H + b1 + e before the ReLU of the units that are certainly on, and y = H + W2 relu + b2 + f,
+    /// a.y = (a + sum over units on of A(j) W1(j)) . H + sum over units on of A(j) (b1(j) + e(j)) + sum over other units of
+    /// A(j) relu(j) + a . (b2 + f), A(j) = a . W2(j).
+    pub fn reading(&self, token: &Attended, output: &Output, a: &[(usize, Ball)]) -> Ball {
+        let mut along = vec![Ball::ZERO; token.own.len()];
+        for &(c, a) in a {
+            along[c] = a;
+        }
+        let direct = |column: &Vec<(usize, Ball)>| column.iter().map(|(c, w)| Term::product(along[*c], *w)).collect();
+        let mut shared: Vec<Vec<Term>> = self.columns.iter().map(direct).collect();
+        let mut terms = Vec::new();
+        if let Some(part) = &self.part {
+            let last = |&(c, a): &(usize, Ball)| Term::product(a, Ball::exact(part.b2.at(c)).plus(output.rounding[c]));
+            terms.extend(a.iter().map(last));
+            for unit in output.units.iter().filter(|unit| !unit.after.is_zero()) {
+                let j = unit.index;
+                let gain = real_sum(a.iter().map(|&(c, a)| Term::weighted(part.w2.row(c)[j], a)));
+                if gain.is_zero() || !unit.before.is_not_negative() {
+                    terms.push(Term::product(gain, unit.after));
+                    continue;
+                }
+                terms.push(Term::product(gain, Ball::exact(part.b1.at(j)).plus(unit.rounding)));
+                for (c, w) in part.w1.weights(j) {
+                    along[c] = along[c].plus(gain.times(Ball::exact(w)));
+                }
+                for (terms, g) in shared.iter_mut().zip(&self.gains[j]) {
+                    terms.push(Term::product(gain, *g));
+                }
+            }
+        }
+        terms.extend(along.iter().zip(&token.own).map(|(a, x)| Term::product(*a, *x)));
+        terms.extend(shared.iter().zip(&token.shared).map(|(g, s)| Term::product(real_sum(g.iter().copied()), *s)));
+        real_sum(terms.iter().copied())
+    }
+}
