@@ -21,11 +21,13 @@ pub struct Menu {
     pub scales: Vec<(Scale, &'static str)>,
     /// Whether the checker knows the second format.
     pub second: bool,
+    /// Whether models may have many coordinates.
+    pub wide: bool,
 }
 
 impl Default for Menu {
     fn default() -> Self {
-        Self { kinds: KINDS.to_vec(), scales: SCALES.to_vec(), second: false }
+        Self { kinds: KINDS.to_vec(), scales: SCALES.to_vec(), second: false, wide: true }
     }
 }
 
@@ -52,7 +54,7 @@ pub fn case(random: &mut Random, menu: &Menu) -> Case {
         "distance" => functions::case(random, single),
         "labels" => {
             let labels = 2 + random.below(3);
-            let mut draw = Draw::new(random, single, scale);
+            let mut draw = Draw::new(random, single, scale).wide(menu.wide);
             let model = draw.model(Some(labels), menu.second);
             let data = draw.sequences(&model);
             let mut case = Case { kind: name, model, data, arithmetic, claim: Claim::Labels };
@@ -65,7 +67,7 @@ pub fn case(random: &mut Random, menu: &Menu) -> Case {
             }
             case
         }
-        "outputs" => outputs(Draw::new(random, single, scale), name, arithmetic, menu.second),
+        "outputs" => outputs(Draw::new(random, single, scale).wide(menu.wide), name, arithmetic, menu.second),
         "mapping" => mapping(Draw::new(random, single, scale), name),
         _ => rank(Draw::new(random, single, scale), name),
     }

@@ -59,6 +59,8 @@ pub struct Draw<'a> {
     x: i64,
     /// The mask of a file.
     matrix: u64,
+    /// Whether models may be so wide that long sums go in fixed point.
+    wide: bool,
 }
 
 impl<'a> Draw<'a> {
@@ -67,7 +69,11 @@ impl<'a> Draw<'a> {
         let entries = [Uniform, Uniform, Grid, Powers, Sparse, Canceling, Spread, Halfway][random.below(8)];
         let (low, high) = if single { (-149, 127) } else { (-1074, 1023) };
         let matrix = random.bits() | 0x8040_2010_0804_0201;
-        Self { random, single, scale, entries, low, high, x: 0, matrix }
+        Self { random, single, scale, entries, low, high, x: 0, matrix, wide: false }
+    }
+
+    pub fn wide(self, wide: bool) -> Self {
+        Self { wide, ..self }
     }
 
     pub fn between(&mut self, low: i64, high: i64) -> i64 {
@@ -139,7 +145,7 @@ impl<'a> Draw<'a> {
         // So many that a checker may take its tables.
         let hidden = match self.random.below(24) {
             0 => 64 + self.random.below(8),
-            1 => 16 + self.random.below(17),
+            1 if self.wide => 16 + self.random.below(17),
             _ => 1 + self.random.below(12),
         };
         let unit = self.anywhere();
@@ -196,8 +202,7 @@ impl<'a> Draw<'a> {
 
     /// A model; `second` allows what only the second format has.
     pub fn model(&mut self, labels: Option<usize>, second: bool) -> Model {
-        // Now and then so wide that long sums go in fixed point.
-        let d = if self.random.once_in(20) { 16 + self.random.below(9) } else { 1 + self.random.below(8) };
+        let d = if self.wide && self.random.once_in(20) { 16 + self.random.below(9) } else { 1 + self.random.below(8) };
         let x = if self.random.once_in(2) { self.between(-3, 3) } else { self.anywhere() };
         self.x = x;
         let words = 2 + self.random.below(4);

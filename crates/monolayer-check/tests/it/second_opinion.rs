@@ -41,7 +41,7 @@ fn random_models_get_no_other_verdict() {
     for seed in 0..100 {
         let (scale, name) = SCALES[seed % SCALES.len()];
         let kind = if seed % 10 == 9 { "gated" } else { "labels" };
-        let menu = Menu { kinds: vec![kind], scales: vec![(scale, name)], second: adapter::SECOND_FORMAT };
+        let menu = Menu { kinds: vec![kind], scales: vec![(scale, name)], second: adapter::SECOND_FORMAT, wide: false };
         let mut case = cases::case(&mut Random(900 + seed as u64), &menu);
         if case.model.embedding.is_none() {
             continue;

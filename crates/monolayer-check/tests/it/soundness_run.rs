@@ -13,8 +13,10 @@ use crate::soundness::{adapter, climb, exact, program, run};
 #[test]
 fn whatever_is_said_is_so_and_clear_tokens_are_decided() {
     let models = std::env::var("MONOLAYER_SOUNDNESS").ok().and_then(|n| n.parse().ok()).unwrap_or(400);
-    let menu = Menu { second: adapter::SECOND_FORMAT, ..Menu::default() };
+    let menu = Menu { second: adapter::SECOND_FORMAT, wide: false, ..Menu::default() };
     let out = tempfile::tempdir().unwrap();
+    let wide = run::run(&Menu { wide: true, ..menu.clone() }, models / 2, 30 * models, 8, out.path()).all;
+    assert!(wide.sound(), "{}", wide.text());
     let tally = run::run(&menu, models, 60 * models, 7, out.path()).all;
     assert!(tally.sound(), "{}", tally.text());
     assert!(tally.right > 0 && tally.refuted > 0 && tally.clear > 0, "{}", tally.text());
@@ -76,7 +78,8 @@ fn exponentials_move_by_their_ulps_and_no_more() {
 
 #[test]
 fn programs_agree_with_exact_arithmetic_to_a_textbook_bound() {
-    let menu = Menu { kinds: vec!["labels"], scales: vec![crate::soundness::draw::SCALES[0]], second: true };
+    let menu =
+        Menu { kinds: vec!["labels"], scales: vec![crate::soundness::draw::SCALES[0]], second: true, wide: false };
     let mut compared = 0;
     for seed in 0..120 {
         let mut random = Random(50 + seed);

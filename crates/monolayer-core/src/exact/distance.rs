@@ -19,7 +19,7 @@ use crate::number::Dyadic;
 const FINE: usize = 200;
 /// Numbers that cells may take up in memory, and boxes that are looked at, at most.
 const CELLS: usize = 1 << 22;
-const BOXES: usize = 1 << 17;
+const BOXES: usize = 1 << 20;
 /// Integrals over boxes are below 2 to this power, and multiples of 2 to minus it or so.
 const FAR: i64 = 4000;
 

@@ -148,7 +148,9 @@ impl Totals {
 
     /// Adds terms to sums that are below 2^123, in units that are not far below the smallest number of the format.
     pub(super) fn and(mut self, terms: &[Term], format: Format) -> Self {
-        let top = terms.iter().fold(format.least(), |top, term| top.max(term.top));
+        // As many times the smallest number as there are terms must be below 2^126, too.
+        let least = format.least() + bits((self.n + terms.len()) as u128);
+        let top = terms.iter().fold(least, |top, term| top.max(term.top));
         let by = top.saturating_sub(self.e + 122).max(0);
         (self.m, self.r) = shift(self.m, self.r, -by);
         for size in [&mut self.positive, &mut self.negative, &mut self.products] {
