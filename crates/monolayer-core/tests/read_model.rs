@@ -368,7 +368,7 @@ fn exact_numbers() {
     for text in bad {
         assert!(number(text).is_err(), "{text:?}");
     }
-    assert!(number(&"9".repeat(140_000)).is_err());
+    assert!(number(&"9".repeat(1_000_000)).is_err());
     for numbers in [
         r#"{"shape":[1],"data":[0.5]}"#,
         r#"{"shape":[2],"data":["0"]}"#,

@@ -17,9 +17,9 @@ use crate::number::Dyadic;
 
 /// Bits of the attention in real arithmetic.
 const FINE: usize = 200;
-/// Numbers that cells may take up in memory, and boxes that are looked at, at most.
+/// Numbers that cells may take up in memory, and boxes that are looked at, at most; eight times as many where the claim is near.
 const CELLS: usize = 1 << 22;
-const BOXES: usize = 1 << 20;
+const BOXES: usize = 1 << 17;
 /// Integrals over boxes are below 2 to this power, and multiples of 2 to minus it or so.
 const FAR: i64 = 4000;
 
@@ -157,11 +157,14 @@ impl Check {
     /// per place; `steep` is the measure of the sequences with some coordinate on a ramp, times n.
     fn run(&mut self, bound: &Real, anywhere: &[Vec<Real>], steep: &Real) -> Option<Found> {
         let (target, mut next) = (raised(bound, &self.p), 0);
+        // Near: at most 5/4 of it.
+        let near = target.times(&Real::whole(5), BITS);
         loop {
             // The loosest box: too small to have bounds, or to matter.
             let ((loose, _), leaf) = self.leaves.last_key_value()?;
             let tiny = leaf.view.is_none() && leaf.sides.iter().all(|side| width(side).top() <= -30);
-            let done = tiny || self.looked > BOXES || loose.top() <= 1 - FAR || loose.scaled(40) <= self.sum.1;
+            let most = if self.sum.1.scaled(2) <= *near.ends()?.1 { 8 * BOXES } else { BOXES };
+            let done = tiny || self.looked > most || loose.top() <= 1 - FAR || loose.scaled(40) <= self.sum.1;
             if leaf.view.is_some() && (done || self.looked >= next) {
                 next = self.looked + self.leaves.len() / 4 + 16;
                 // Tiles reach over the ramps, where the model may be anywhere.
