@@ -6,7 +6,6 @@
 //! - [`forward`]: models in real arithmetic.
 //! - [`expression`]: the functions of distance claims, over boxes.
 //! - [`distance`]: d_p between a model and a function; `hinges` are its feed-forward blocks.
-//! - [`rank`]: exact ranks.
 
 #![allow(clippy::return_self_not_must_use)]
 
