@@ -263,3 +263,26 @@ fn a_claim_about_no_tokens_claims_nothing() {
     let found = judge(&small.model(), &one, Format::F32, Some(claim)).unwrap();
     assert!(found.claims.iter().all(|claim| claim.kind != "labels" || claim.verdict == Verdict::Unknown));
 }
+
+/// X and Y tie exactly, and X wins by its place; over Z it wins by little more than rounding.
+#[test]
+fn an_exact_tie_hides_no_margin() {
+    let format = Format::F32;
+    let mut model = adds(0.0);
+    model.dtype = Dtype::Float(format);
+    model.pre_feed_forward = None;
+    model.head = Some(Head {
+        labels: Some(["X", "Y", "Z"].map(String::from).to_vec()),
+        weight: numbers(format, &[3, 1], &[0.0, 0.0, 1.0 / 3.0]),
+        bias: numbers(format, &[3], &[1.0, 1.0, 2.0 / 3.0 - 2_f64.powi(-22)]),
+    });
+    let one = data(r#"{"tokens":[[1.0]],"labels":["X"]}"#);
+    for ratio in ["1e12", "0.5"] {
+        let claim = format!(r#"[{{"kind":"labels","arithmetic":"f32","right":1,"smallest_margin_ratio":{ratio}}}]"#);
+        let found = judge(&model, &one, format, Some(&claim)).unwrap();
+        let margin = found.pass.unwrap().tokens[0].margin.unwrap();
+        assert!(margin.is_positive() && margin.r > 0, "{margin:?}");
+        let verdict = found.claims.iter().find(|claim| claim.kind == "labels").unwrap().verdict;
+        assert_eq!(verdict, if ratio == "0.5" { Verdict::Right } else { Verdict::Unknown });
+    }
+}

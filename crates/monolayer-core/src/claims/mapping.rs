@@ -1,7 +1,7 @@
 //! Contextual mappings (Definition 2): outputs of attention inside a ball of radius r, and more than delta apart where contexts
 //! differ. Sorted along one direction, only near neighbors have to be compared.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
@@ -21,6 +21,8 @@ use crate::rules::sum::{Arithmetic, Term, real_sum};
 /// More near pairs than this are not compared, in midpoints and radii or with more bits.
 const MOST_PAIRS: usize = 20_000_000;
 const MOST_EXACT: usize = 20_000;
+/// What more bits may cost in all (see [`More`]): minutes.
+const WORK: usize = 1 << 40;
 
 /// Each distinct token of the data as exact arithmetic takes it.
 pub(super) fn rows<'a>(model: &Model, data: &'a Data) -> Result<Vec<Token<'a>>, String> {
@@ -77,7 +79,7 @@ pub fn check(
     let (Some(exact), Ok(rows)) = (Exact::new(model), rows(model, data)) else {
         return unknown("the model is not one for real arithmetic");
     };
-    let more = More { exact, data, rows, layer, bits, known: RefCell::default() };
+    let more = More { exact, data, rows, layer, bits, known: RefCell::default(), left: Cell::new(WORK) };
     for point in &points {
         let margin = radius.times(radius).plus(norm_squared(&point.output).minus());
         let place = place(data, point.token);
@@ -155,12 +157,16 @@ struct More<'a> {
     bits: usize,
     /// What was computed before, by token and bits.
     known: RefCell<Known>,
+    /// Tokens that are looked at (pairs of them behind earlier layers) times the square of the bits: what is left.
+    left: Cell<usize>,
 }
 
 impl More<'_> {
     fn output(&self, token: usize, bits: usize) -> Option<Vec<Real>> {
         let run = || {
             let (all, position) = sequence(self.data, &self.rows, token);
+            let looks = if self.layer == 0 { all.len() } else { all.len().saturating_mul(all.len()) };
+            self.left.set(self.left.get().checked_sub(looks.saturating_mul(bits * bits))?);
             self.exact.attended(self.layer, &all, position, bits)
         };
         self.known.borrow_mut().entry((token, bits)).or_insert_with(run).clone()

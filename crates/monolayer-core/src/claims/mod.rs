@@ -186,9 +186,10 @@ impl Pass {
         let said = format!("claims {claimed} tokens, {right} are verified, {unknown} are unknown");
         let ratio = ratio.map(|ratio| Ball::around(&ratio.enclosure(62)).unwrap_or(Ball::power(1 << 20)));
         let meets = |token: &&Judged| match (ratio, token.margin) {
-            (Some(ratio), Some(margin)) => {
+            (Some(ratio), Some(margin)) if margin.is_positive() => {
                 margin.middle().plus(margin.spread().size().times(ratio).minus()).is_not_negative()
             }
+            (Some(_), Some(_)) => false,
             _ => true,
         };
         let enough = self.tokens.iter().filter(|token| token.verdict == Verdict::Right).filter(meets).count();

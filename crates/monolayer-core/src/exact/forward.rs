@@ -15,6 +15,8 @@ use crate::rules::attention::Seen;
 
 /// What reading the fractions of a model may cost (see [`Rational::parse`]): some seconds.
 const READING: u64 = 1 << 28;
+/// Models of more layers are not run.
+const MOST_LAYERS: usize = 1 << 14;
 /// The first number of bits, and how many times more are tried next.
 const FIRST: usize = 128;
 const MORE: usize = 4;
@@ -62,7 +64,8 @@ fn weights(hard: bool, scores: &[Real], bits: usize) -> Vector {
         let shift = Real::point(top.unwrap_or(&Scaled::ZERO).clone());
         return scores.iter().map(|score| score.minus(&shift, bits).exp(bits)).collect();
     }
-    let beaten = |score: &Real| scores.iter().any(|other| score.compare(other) == Some(Ordering::Less));
+    let best = scores.iter().max_by_key(|score| score.ends().map(|(lo, _)| lo));
+    let beaten = |score: &Real| best.is_some_and(|best| score.compare(best) == Some(Ordering::Less));
     let may: Vec<&Real> = scores.iter().filter(|score| !beaten(score)).collect();
     let known = may.len() == 1 || may.iter().all(|score| score.only().is_some());
     let weight = if known { Real::whole(1) } else { Real::ZERO.hull(&Real::whole(1)) };
@@ -125,6 +128,7 @@ pub(crate) fn all(model: &Model) -> Option<Vec<(String, &Numbers, usize)>> {
 impl<'a> Exact<'a> {
     /// Takes a model; nothing where its shapes do not fit together, or its fractions take too long to read.
     pub fn new(model: &'a Model) -> Option<Self> {
+        (model.layers.len() <= MOST_LAYERS).then_some(())?;
         let (mut budget, mut exact) = (READING, Self { model, fractions: BTreeMap::new() });
         for (_, numbers, _) in all(model)? {
             if let Numbers::Exact(_, texts) = numbers {

@@ -254,9 +254,9 @@ fn decide(
         if !holds(margin) {
             judged.verdict = Verdict::Unknown;
         }
-        // The smallest margin against its radius.
+        // The smallest margin against its radius; one that is exactly zero has none.
         let by = |x: Ball, r: Ball| x.middle().times(r.spread().size());
-        if judged.margin.is_none_or(|least| by(margin, least).is_below(by(least, margin))) {
+        if judged.margin.is_none_or(|least| least.is_zero() || by(margin, least).is_below(by(least, margin))) {
             (judged.margin, judged.rival) = (Some(margin), rival);
         }
     }
