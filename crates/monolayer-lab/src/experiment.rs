@@ -1,7 +1,7 @@
 //! Experiments: each a grid of points computed one by one and kept as it goes, then figures and a summary.
 //!
 //! A run is a directory: config.json (what was asked), points.jsonl (a line per grid point, written as soon as it is known),
-//! figures.json with figures/*.svg and *.png, summary.md. Started again, a run goes on where it stopped.
+//! figures.json with figures/*.svg, summary.md. Started again, a run goes on where it stopped.
 //!
 //! - [`run`]: the frame; [`point`]: a grid point and what was found there.
 //! - [`learner`], [`trained`]: whatever turns a dataset into a model; compiled and trained models go through the same

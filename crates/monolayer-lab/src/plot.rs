@@ -1,17 +1,17 @@
-//! Figures: what to draw, as plain data that a run directory keeps, a page shows and a file holds as SVG or PNG.
+//! Figures: what to draw, as plain data that a run directory keeps, a page shows and a file holds as SVG.
 //!
 //! - [`axis`]: ticks, and numbers for people.
 //! - [`scene`]: a figure as a few kinds of shapes.
-//! - [`svg`], [`png`]: shapes as files.
+//! - [`svg`]: shapes as a file.
 
 pub mod axis;
 mod heat;
 pub mod ink;
 mod layout;
 mod page;
-pub mod png;
 pub mod scene;
 pub mod svg;
+mod text;
 
 use serde::{Deserialize, Serialize};
 

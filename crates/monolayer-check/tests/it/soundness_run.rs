@@ -12,7 +12,16 @@ use crate::soundness::{adapter, climb, exact, program, run};
 
 #[test]
 fn whatever_is_said_is_so_and_clear_tokens_are_decided() {
-    let models = std::env::var("MONOLAYER_SOUNDNESS").ok().and_then(|n| n.parse().ok()).unwrap_or(400);
+    whatever_is_said_is_so(100);
+}
+
+#[test]
+#[ignore = "slow: tools/test --slow"]
+fn whatever_is_said_is_so_of_many_models() {
+    whatever_is_said_is_so(std::env::var("MONOLAYER_SOUNDNESS").ok().and_then(|n| n.parse().ok()).unwrap_or(400));
+}
+
+fn whatever_is_said_is_so(models: usize) {
     let menu = Menu { second: adapter::SECOND_FORMAT, wide: false, ..Menu::default() };
     let out = tempfile::tempdir().unwrap();
     let wide = run::run(&Menu { wide: true, ..menu.clone() }, models / 2, 30 * models, 8, out.path()).all;

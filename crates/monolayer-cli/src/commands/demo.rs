@@ -21,7 +21,7 @@ pub struct Args {
     /// Directory for the model and the page (default: a new temporary directory)
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Write the picture of the context ids of "May" to this file, SVG or PNG
+    /// Write the picture of the context ids of "May" to this SVG file
     #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
 }
@@ -185,14 +185,11 @@ impl Claims {
 
 /// A picture as a file of the kind that its name says.
 fn draw(path: &Path, scene: &monolayer_lab::plot::Scene) -> Result<(), Error> {
-    match path.extension().and_then(|e| e.to_str()) {
-        Some("svg") => {
-            let alt = "Boltzmann curves of five sentences above the line of their context ids";
-            replace_file(path, scene.svg_file(alt).as_bytes())
-        }
-        Some("png") => replace_file(path, &scene.png()),
-        _ => Err(Error::setting(format!("{}: no kind of picture", path.display()), "name it .svg or .png")),
+    if path.extension().is_none_or(|ending| ending != "svg") {
+        return Err(Error::setting(format!("{}: no kind of picture", path.display()), "name it .svg"));
     }
+    let alt = "Boltzmann curves of five sentences above the line of their context ids";
+    replace_file(path, scene.svg_file(alt).as_bytes())
 }
 
 /// A model with one output weight of one hidden unit of the other sign.

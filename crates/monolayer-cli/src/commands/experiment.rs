@@ -15,7 +15,7 @@ use crate::output::Progress;
 /// Run an experiment: measurements over a grid of parameters, figures, and a summary
 ///
 /// The results are written to a directory: config.json, points.jsonl (one line per grid point, as soon as it is known),
-/// figures/*.svg and *.png, and summary.md. A run that was stopped continues when it is started again with the same --out.
+/// figures/*.svg and summary.md. A run that was stopped continues when it is started again with the same --out.
 /// `monolayer report DIR` shows it on a page.
 #[derive(clap::Args)]
 #[command(after_help = "Example: monolayer experiment separation --quick --out runs/separation")]

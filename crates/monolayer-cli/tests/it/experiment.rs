@@ -4,6 +4,7 @@ use crate::common::{Files, refused, run};
 use monolayer_lab::experiment::all;
 
 #[test]
+#[ignore = "slow: tools/test --slow"]
 fn every_experiment_has_a_quick_form_and_all_fit_on_one_page() {
     let files = Files::new();
     let mut runs = Vec::new();

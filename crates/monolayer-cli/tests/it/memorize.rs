@@ -152,6 +152,7 @@ fn numpy_agrees_in_any_order_of_summation() {
 }
 
 #[test]
+#[ignore = "slow: tools/test --slow"]
 fn conll_2003_is_memorized_and_proved_in_f32() {
     let Some(data) = conll("eng.train") else { return };
     let files = Files::new();

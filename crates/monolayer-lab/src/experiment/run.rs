@@ -129,7 +129,7 @@ fn append(file: &mut File, line: &str) -> std::io::Result<()> {
     file.sync_data()
 }
 
-/// Figures as data, SVG and PNG, the sheet of all of them, and the summary.
+/// Figures as data and SVG, the sheet of all of them, and the summary.
 fn publish(experiment: &dyn Experiment, directory: &Path, figures: &[Figure], summary: &str) -> Result<()> {
     const SIZE: (f64, f64) = (620.0, 400.0);
     let scratch = directory.join("scratch");
@@ -142,12 +142,10 @@ fn publish(experiment: &dyn Experiment, directory: &Path, figures: &[Figure], su
     for figure in figures {
         let scene = figure.scene(SIZE.0, SIZE.1);
         replace_file(folder.join(format!("{}.svg", figure.name)), scene.svg_file(&alt(figure)).as_bytes())?;
-        replace_file(folder.join(format!("{}.png", figure.name)), &scene.png())?;
     }
     if figures.len() > 1 {
         let scene = sheet(experiment.question(), figures, 2, SIZE.0, SIZE.1);
         replace_file(folder.join("all.svg"), scene.svg_file(experiment.question()).as_bytes())?;
-        replace_file(folder.join("all.png"), &scene.png())?;
     }
     let data = serde_json::to_string(figures).unwrap_or_default() + "\n";
     replace_file(directory.join("figures.json"), data.as_bytes())?;

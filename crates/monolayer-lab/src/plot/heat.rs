@@ -3,8 +3,8 @@
 use super::axis::number;
 use super::ink::Ink;
 use super::layout::{LABEL, MARGIN, SMALL};
-use super::png::text_width;
 use super::scene::{Anchor, Scene};
+use super::text::text_width;
 use super::{Figure, Heat};
 
 /// Draws a heat map below `top`.

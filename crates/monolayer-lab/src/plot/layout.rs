@@ -3,8 +3,8 @@
 use super::axis::{Scale, number};
 use super::heat;
 use super::ink::Ink;
-use super::png::text_width;
 use super::scene::{Anchor, Scene};
+use super::text::text_width;
 use super::{Figure, Mark, Series};
 
 /// Sizes of fonts.

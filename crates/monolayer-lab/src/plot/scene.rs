@@ -1,4 +1,4 @@
-//! A drawing as a few kinds of shapes, which SVG and PNG both know.
+//! A drawing as a few kinds of shapes, which SVG knows.
 
 use super::ink::Ink;
 

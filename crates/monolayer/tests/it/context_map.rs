@@ -281,6 +281,7 @@ fn the_same_seed_gives_the_same_weights() {
 
 /// The corpus, where it is at hand.
 #[test]
+#[ignore = "slow: tools/test --slow"]
 fn conll() {
     let Some(dir) = std::env::var_os("MONOLAYER_CONLL") else {
         eprintln!("SKIPPED: set MONOLAYER_CONLL to the directory of the CoNLL-2003 corpus");

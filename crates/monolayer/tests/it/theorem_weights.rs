@@ -79,6 +79,7 @@ fn nine_vectors_by_the_identity() {
 
 /// Three triples of the nine vectors, evaluated with hundreds of thousands of bits.
 #[test]
+#[ignore = "slow: tools/test --slow"]
 fn nine_vectors_directly() {
     let data = toys::nine();
     let vectors = vectors(&data, "none");
@@ -205,6 +206,7 @@ fn what_the_theorem_does_not_cover() {
 
 /// Words at their places, and words alone: multisets of different lengths, some of them one and the same.
 #[test]
+#[ignore = "slow: tools/test --slow"]
 fn conll() {
     let Ok(folder) = std::env::var("MONOLAYER_CONLL") else {
         eprintln!("SKIPPED: set MONOLAYER_CONLL to the directory of eng.train to run this test");
