@@ -6,6 +6,7 @@ mod claims;
 mod context;
 mod data;
 mod demo;
+mod exact_layer;
 mod experiment;
 mod explain;
 mod hardmax;
@@ -14,6 +15,7 @@ mod memorize;
 mod predict;
 mod report;
 mod train;
+mod unquantized;
 mod verify;
 
 use std::str::FromStr;
@@ -65,6 +67,7 @@ enum Command {
     Inspect(inspect::Args),
     Explain(explain::Args),
     Hardmax(hardmax::Args),
+    Unquantized(unquantized::Args),
     Claims(claims::Args),
     Train(Box<train::Args>),
     Experiment(experiment::Args),
@@ -110,6 +113,7 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
         Command::Inspect(args) => inspect::run(args, &cli.shared),
         Command::Explain(args) => explain::run(args, &cli.shared),
         Command::Hardmax(args) => hardmax::run(args, &cli.shared),
+        Command::Unquantized(args) => unquantized::run(args, &cli.shared),
         Command::Claims(args) => claims::run(args, &cli.shared),
         Command::Train(args) => train::run(args, &cli.shared),
         Command::Experiment(args) => experiment::run(args, &cli.shared),

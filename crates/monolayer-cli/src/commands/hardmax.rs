@@ -5,14 +5,13 @@ use std::time::Instant;
 
 use anyhow::Result;
 use dashu_ratio::RBig;
-use monolayer::model::exact::{map_attention, rational};
 use monolayer::paper::attention::{Attention, AttentionKind, Mask};
 use monolayer::paper::hardmax::{
     HardmaxLayer, SoftmaxGap, Witness, draws, mean_pooling, printed_pair, softmax_gap, witness,
 };
-use monolayer::{AnyModel, Error, Model};
 use serde_json::{Value, json};
 
+use super::exact_layer::{attention_of, number, shortened};
 use super::{Outcome, Shared};
 use crate::output::count;
 
@@ -60,7 +59,7 @@ pub fn run(args: &Args, _shared: &Shared) -> Result<Outcome> {
 /// The witness against one layer.
 fn of_model(args: &Args, dir: &Path) -> Result<Outcome> {
     let start = Instant::now();
-    let (index, attention) = read(dir, args.layer)?;
+    let (index, attention) = attention_of(dir, args.layer)?;
     let layer = HardmaxLayer::new(&attention);
     let d = attention.heads[0].w_q.cols;
     let directions = args.draws.unwrap_or(20) as usize;
@@ -172,39 +171,6 @@ fn at_random(args: &Args) -> Result<Outcome> {
     Ok(Outcome::decided(json, text, tally.blind == tally.layers && softmax.gap.is_certainly_positive()))
 }
 
-/// The attention of a layer of a model, exactly, and which layer it is.
-fn read(dir: &Path, layer: Option<usize>) -> Result<(usize, Attention<RBig>)> {
-    match AnyModel::open(dir)? {
-        AnyModel::Exact(model) => pick(&model, dir, layer, RBig::clone),
-        floats => pick(&floats.widened(), dir, layer, |&x| rational(x)),
-    }
-}
-
-fn pick<T: Clone>(
-    model: &Model<T>,
-    dir: &Path,
-    layer: Option<usize>,
-    exact: impl Fn(&T) -> RBig + Copy,
-) -> Result<(usize, Attention<RBig>)> {
-    let layers = &model.transformer.layers;
-    let first = layers.iter().position(|layer| layer.attention.is_some());
-    let bad = |what: String, help: &str| Err(Error::model(dir.join("config.json"), what, help).into());
-    match (layer, first) {
-        (_, None) => bad("no layer has attention".to_owned(), "Theorem 1 speaks of attention; give another model"),
-        (Some(i), _) if i >= layers.len() => {
-            bad(format!("there is no layer {i}"), &format!("the last one is {}", layers.len() - 1))
-        }
-        (Some(i), Some(first)) if layers[i].attention.is_none() => {
-            bad(format!("layer {i} has no attention"), &format!("layer {first} has"))
-        }
-        (chosen, Some(first)) => {
-            let i = chosen.unwrap_or(first);
-            let attention = layers[i].attention.as_ref().expect("chosen for it");
-            Ok((i, map_attention(attention, exact)))
-        }
-    }
-}
-
 /// A direction whose entries are 1, 2 or 3 and their negatives, from the hash of seed and number.
 fn direction(d: usize, seed: u64, number: usize) -> Vec<RBig> {
     let mut bytes = vec![0; d];
@@ -212,22 +178,10 @@ fn direction(d: usize, seed: u64, number: usize) -> Vec<RBig> {
     bytes.iter().map(|b| RBig::from([-3, -2, -1, 1, 2, 3][usize::from(b % 6)])).collect()
 }
 
-fn number(x: &RBig) -> f64 {
-    x.to_f64().value()
-}
-
 /// The output at the last token as decimals.
 fn decimals(found: &Witness, which: usize) -> Vec<String> {
     let last = found.outputs[which].last().map(Vec::as_slice).unwrap_or_default();
     last.iter().map(|x| format!("{:.6}", number(x))).collect()
-}
-
-/// A list of which the middle is left out where it is long.
-fn shortened(items: &[String]) -> String {
-    if items.len() <= 12 {
-        return items.join(", ");
-    }
-    format!("{}, ... {} more ..., {}", items[..8].join(", "), items.len() - 12, items[items.len() - 4..].join(", "))
 }
 
 fn witness_json(found: &Witness, v: &[RBig]) -> Value {

@@ -11,4 +11,5 @@ mod hardmax;
 mod memorize;
 mod memorize_edges;
 mod train;
+mod unquantized;
 mod verify;

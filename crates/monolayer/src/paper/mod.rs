@@ -10,3 +10,4 @@ pub mod lemmas;
 pub mod projection;
 pub mod theorem_two;
 pub mod transformer;
+pub mod unquantized;

@@ -25,4 +25,5 @@ mod predict;
 mod proved_tokens;
 mod random;
 mod theorem_weights;
+mod unquantized;
 mod vectors;

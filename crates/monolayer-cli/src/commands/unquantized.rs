@@ -1,0 +1,132 @@
+//! `monolayer unquantized`: section 6's open question, Theorem A of docs/unquantized.md.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::Result;
+use dashu_ratio::RBig;
+use monolayer::arithmetic::matrix::Matrix;
+use monolayer::paper::unquantized::{Collision, collision, collisions, draw_layer};
+use serde_json::{Value, json};
+
+use super::exact_layer::{attention_of, number, shortened};
+use super::{Outcome, Shared};
+use crate::output::count;
+
+/// Show what one attention layer without a quantizer cannot do: two sequences that collide, for any weights
+///
+/// The function is f(Z)_k = z_k + (1/(n-1)) sum_j (z_k1 - z_j1)^2 e_1 on [-1, 1]^d, continuous and permutation equivariant. The
+/// layer maps the last tokens of both sequences to the same vector, exactly, while f differs there by 1 or more. So whatever
+/// tokenwise map follows the layer has an error of at least 1/2 in the sup norm. This answers a question of the paper's section 6
+/// for that norm; docs/unquantized.md has the proof. Without DIR, random layers are used, with 1 to 8 heads of size 1 to 8 and d
+/// from 1 to 8, singular ones among them. Exit code 1 if a layer escapes.
+#[derive(clap::Args)]
+#[command(after_help = "Example: monolayer unquantized --draws 10000")]
+pub struct Args {
+    /// Model directory; the weights of one of its attention layers are used, without what precedes it
+    #[arg(value_name = "DIR")]
+    model: Option<PathBuf>,
+    /// Layer to use, counted from 0 (default: the first one with attention)
+    #[arg(long, value_name = "I", requires = "model")]
+    layer: Option<usize>,
+    /// Number of tokens in a sequence, at least 2
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=10_000))]
+    length: u32,
+    /// Number of random layers
+    #[arg(long, value_name = "N", default_value_t = 2000, conflicts_with = "model", value_parser = clap::value_parser!(u32).range(1..))]
+    draws: u32,
+    /// Seed of the random layers
+    #[arg(long, default_value_t = 0, conflicts_with = "model")]
+    seed: u64,
+}
+
+pub fn run(args: &Args, _shared: &Shared) -> Result<Outcome> {
+    match &args.model {
+        Some(dir) => of_model(args, dir),
+        None => at_random(args),
+    }
+}
+
+/// The two sequences for one layer.
+fn of_model(args: &Args, dir: &Path) -> Result<Outcome> {
+    let start = Instant::now();
+    let (index, attention) = attention_of(dir, args.layer)?;
+    let found = collision(&attention, args.length as usize)?;
+    let (heads, size, d) = (attention.heads.len(), attention.heads[0].w_q.rows, attention.heads[0].w_q.cols);
+    let json = json!({
+        "layer": index,
+        "heads": heads,
+        "head_size": size,
+        "d": d,
+        "length": args.length,
+        "collision": collision_json(&found),
+        "error_at_least": number(&found.distance()) / 2.0,
+        "seconds": start.elapsed().as_secs_f64(),
+    });
+    let text = format!("layer {index}: {heads} heads of size {size} on tokens of dimension {d}\n\n{}", text(&found));
+    Ok(Outcome::decided(json, text, found.holds()))
+}
+
+/// Random layers.
+fn at_random(args: &Args) -> Result<Outcome> {
+    let start = Instant::now();
+    let tally = collisions(args.draws as usize, args.length as usize, args.seed)?;
+    let first = collision(&draw_layer(args.seed, 0), args.length as usize)?;
+    let json = json!({
+        "length": args.length,
+        "draws": tally.layers,
+        "collide": tally.colliding,
+        "singular": tally.singular,
+        "smallest_distance": tally.distance.to_string(),
+        "collision": collision_json(&first),
+        "seconds": start.elapsed().as_secs_f64(),
+    });
+    let text = format!(
+        "{} random softmax layers, in exact arithmetic:\n  {} map two tokens to the same vector where f differs by 1 or more \
+         (smallest difference {:.6})\n  {} of them have a singular I + sum W_O W_V\n\nthe first one:\n{}",
+        count(tally.layers),
+        count(tally.colliding),
+        number(&tally.distance),
+        count(tally.singular),
+        text(&first),
+    );
+    Ok(Outcome::decided(json, text, tally.colliding == tally.layers))
+}
+
+/// What there is to say of one layer.
+fn text(found: &Collision) -> String {
+    let vector = |x: &[RBig]| shortened(&x.iter().map(|x| format!("{:.6}", number(x))).collect::<Vec<_>>());
+    let sequence = |z: &Matrix<RBig>| {
+        let (first, last) = (z.row(0), z.row(z.rows - 1));
+        if first == last {
+            return format!("all {} tokens ({})", z.rows, vector(last));
+        }
+        format!("{} tokens ({}), then ({})", z.rows - 1, vector(first), vector(last))
+    };
+    format!(
+        "  first   {}\n  second  {}\n\noutput at the last token (rounded here, compared exactly):\n  first   ({})\n  second  ({})\n\
+         {}\n\nf at the last token:\n  first   ({})\n  second  ({})\n{:.6} apart in the sup norm: whatever follows the layer, \
+         its error is at least {:.6}\n",
+        sequence(&found.sequences[0]),
+        sequence(&found.sequences[1]),
+        vector(&found.outputs[0]),
+        vector(&found.outputs[1]),
+        if found.outputs[0] == found.outputs[1] { "equal as rational numbers" } else { "DIFFERENT" },
+        vector(&found.targets[0]),
+        vector(&found.targets[1]),
+        number(&found.distance()),
+        number(&found.distance()) / 2.0,
+    )
+}
+
+fn collision_json(found: &Collision) -> Value {
+    let exact = |row: &[RBig]| row.iter().map(ToString::to_string).collect::<Vec<String>>();
+    json!({
+        "sequences": found.sequences.each_ref().map(|z| z.iter_rows().map(exact).collect::<Vec<_>>()),
+        "outputs": found.outputs.each_ref().map(|row| exact(row)),
+        "targets": found.targets.each_ref().map(|row| exact(row)),
+        "distance": found.distance().to_string(),
+        "singular": found.singular,
+        "holds": found.holds(),
+    })
+}

@@ -1,0 +1,33 @@
+//! `monolayer unquantized`, as a user runs it.
+
+use crate::common::{fixture, refused, run};
+use serde_json::json;
+
+#[test]
+fn random_layers() {
+    let json = run(&["unquantized", "--draws", "60", "--seed", "4", "--json"]).json();
+    assert_eq!((&json["draws"], &json["collide"]), (&json!(60), &json!(60)));
+    assert!(json["singular"].as_u64().unwrap() > 5 && json["collision"]["holds"] == true, "{json}");
+    let text = run(&["unquantized", "--draws", "10", "--length", "5"]);
+    assert!(text.code == 0 && text.stdout.contains("equal as rational numbers"), "{}", text.stdout);
+}
+
+#[test]
+fn layers_of_models() {
+    for name in ["hardmax_ties", "hardmax_causal", "unknown_words", "rank_one"] {
+        let done = run(&["unquantized", fixture(name).to_str().unwrap(), "--length", "3", "--json"]);
+        assert_eq!(done.code, 0, "{name}: {}", done.stderr);
+        let json = done.json();
+        assert_eq!(json["collision"]["outputs"][0], json["collision"]["outputs"][1], "{name}");
+        assert!(json["error_at_least"].as_f64().unwrap() >= 0.5, "{name}: {json}");
+    }
+}
+
+#[test]
+fn what_cannot_be_asked() {
+    refused(&["unquantized", "--length", "1"], None, &["--length"]);
+    refused(&["unquantized", "--draws", "0"], None, &["--draws"]);
+    let model = fixture("rank_one");
+    let config = model.join("config.json");
+    refused(&["unquantized", model.to_str().unwrap(), "--layer", "7"], config.to_str(), &["there is no layer 7"]);
+}
