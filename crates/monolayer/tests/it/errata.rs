@@ -3,12 +3,15 @@
 use monolayer::arithmetic::matrix::Matrix;
 use monolayer::arithmetic::{Interval, Number};
 use monolayer::data::context::Contexts;
-use monolayer::data::separation::separation;
+use monolayer::data::separation::{Separation, separation};
 use monolayer::paper::attention::{Attention, AttentionHead, AttentionKind, Mask};
 use monolayer::paper::boltzmann::{Boltzmann, difference};
-use monolayer::paper::counterexamples::{corollary_2_radius, corollary_2_separation, equation_47};
+use monolayer::paper::counterexamples::{
+    equation_42, equation_47, equation_48_radius, equation_48_separation, log2_42, log2_47,
+};
 use monolayer::paper::feed_forward::FeedForward;
 use monolayer::paper::lemmas::{lemma_1, lemma_s};
+use monolayer::paper::theorem_two::Guarantee;
 use proptest::prelude::*;
 
 /// The tokens `a v` for each a, one per row.
@@ -286,7 +289,7 @@ fn causal_masks_hide_the_order_of_the_past() {
 /// Corollary 2's printed positions, run: the smallest token that leaves the claimed ball has d = 2 and one place.
 #[test]
 fn corollary_2_smallest_token_outside_the_ball() {
-    let found = corollary_2_radius().unwrap();
+    let found = equation_48_radius().unwrap();
     assert_eq!((found.token.len(), found.n), (2, 1));
     assert!(found.norm > 1.1 * found.claimed, "{found:?}");
 }
@@ -294,20 +297,41 @@ fn corollary_2_smallest_token_outside_the_ball() {
 /// The closest that tokens with entries -1, 0, 1 come under the printed positions: closer than epsilon up to d = 3, never at 4.
 #[test]
 fn corollary_2_smallest_separation_undone() {
-    let share = |d: usize| corollary_2_separation(d).map(|found| found.distance / found.epsilon);
-    let found = corollary_2_separation(1).unwrap();
+    let share = |d: usize| equation_48_separation(d).map(|found| found.distance / found.epsilon);
+    let found = equation_48_separation(1).unwrap();
     assert_eq!(found.tokens, [vec![1.0], vec![-1.0]]);
     assert!(found.distance < 0.002 && found.epsilon > 1.99, "{found:?}");
     assert!((share(2).unwrap() - (2_f64.sqrt() - 1.0)).abs() < 0.01 && share(3).unwrap() < 0.75);
     assert_eq!(share(4), None);
 }
 
-/// (42) and (47) without the factor `8 epsilon r_min`: refuted by three small numbers, where (8) holds.
+/// (42) fails for three small numbers, where (8) holds.
 #[test]
-fn equations_42_and_47_do_not_scale() {
-    let found = equation_47().unwrap();
-    assert!(found.log2_g < found.log2_42 && found.log2_ids < found.log2_47, "{found:?}");
-    assert!(found.log2_ids > found.log2_8, "{found:?}");
+fn equation_42_does_not_scale() {
+    let found = equation_42().unwrap();
+    assert!(found.log2_ids.hi() < found.log2_42 && found.log2_ids.lo() > found.log2_8, "{found:?}");
     assert_eq!((found.tokens, found.power), ([-4, -3, 4], 433));
-    assert_eq!((found.log2_ids.ceil(), found.log2_47.floor(), found.log2_8.round()), (-6372.0, -6372.0, -7233.0));
+    assert_eq!((found.log2_ids.hi().ceil(), found.log2_8.round()), (-6372.0, -7233.0));
+    assert!((found.log2_42 + 6371.6394).abs() < 1e-3, "{found:?}");
+}
+
+/// (47) holds for those, and fails for smaller ones: for the proof's weights, then for every map.
+#[test]
+fn equation_47_does_not_scale() {
+    assert!(equation_42().unwrap().log2_ids.lo() > equation_42().unwrap().log2_47);
+    let [weights, maps] = equation_47().unwrap();
+    assert!(weights.log2_ids.hi() < weights.log2_47 && weights.log2_diameter > weights.log2_47, "{weights:?}");
+    assert!(maps.log2_diameter < maps.log2_47, "{maps:?}");
+    assert_eq!((weights.power, maps.power), (862, 6804));
+    assert!((weights.log2_47 + 6800.5257).abs() < 1e-3, "{weights:?}");
+}
+
+/// (8) is (42) times `8 epsilon r_min`, and (47) times `2 epsilon log n`.
+#[test]
+fn equations_42_and_47_against_8() {
+    let s = Separation { r_min: 0.3, r_max: 1.7, epsilon: 0.2 };
+    let log2_8 = Guarantee::new(5, 7, 3, &s).unwrap().log2_delta;
+    let off = |log2: f64, factor: f64| (log2_8 - log2 - factor.log2()).abs() < 1e-9 * log2_8.abs();
+    assert!(off(log2_42(5, 7, 3, &s), 8.0 * 0.2 * 0.3));
+    assert!(off(log2_47(5, 7, 3, &s), 2.0 * 0.2 * 7_f64.ln()));
 }
