@@ -103,8 +103,8 @@ fn at_length(outcome: &Found) -> String {
         ("mutation", claim.mutation),
     ];
     let shown = rows.iter().filter(|row| !row.1.is_empty());
-    let lines: String = shown.map(|(name, text)| format!("  {name:<16}{text}\n")).collect();
-    format!("{} ({}): {}\n{lines}\n", claim.id, claim.number, claim.statement)
+    let lines: Vec<String> = shown.map(|(name, text)| format!("  {name:<16}{text}\n")).collect();
+    format!("{} ({}): {}\n{}\n", claim.id, claim.number, claim.statement, lines.concat())
 }
 
 fn summary(found: &[Found], red: usize) -> String {

@@ -15,7 +15,7 @@ pub const CLAIMS: &[Claim] = &[
         id: "proposition-1",
         number: "Proposition 1, (1), (19)",
         statement: "one single-head layer between two feed-forward blocks gets within any ε, in d_p, of a continuous equivariant function",
-        printed: "1 ≤ p < ∞; f ∈ F_PE (permutation equivariant, continuous, on a compact domain in R^{d×n}), ε > 0 ⇒ there is g ∈ T₂ = {F₂^(FF) ∘ F_S^(SA) ∘ F₁^(FF)} (19) with one-layer, single-head self-attention and d_p(f, g) = (∫ ‖f(X) − g(X)‖_p^p dX)^{1/p} (1) < ε",
+        printed: "1 ≤ p < ∞; f ∈ F_PE (permutation equivariant, continuous, on a compact domain in R^{d×n}), ε > 0 ⇒ there is g ∈ T₂ = {F₂^(FF) ∘ F_S^(SA) ∘ F₁^(FF) : R^{n×d} → R^{n×d}} (19) with one-layer, single-head self-attention and d_p(f, g) = (∫ ‖f(X) − g(X)‖_p^p dX)^{1/p} (1) < ε",
         note: "(19) prints R^{n×d} → R^{n×d} for R^{d×n} → R^{d×n}. The run is for p = 2 on the cube.",
         run: "three functions on grids of 3, 6 and 12, compiled: the certified bound falls like 1/grid, and the measured distance keeps it",
         code: ("crates/monolayer/src/approximate/mod.rs", "compile"),

@@ -26,7 +26,7 @@ pub const CLAIMS: &[Claim] = &[
         id: "theorem-2-head-size",
         number: "Theorem 2, (29) to (32), footnote 2",
         statement: "any head size serves: weights of rank 1 give the same map for every s",
-        printed: "W^(O) ∈ R^{d×s}, W^(V), W^(K), W^(Q) ∈ R^{s×d}, any s; W^(K) = u vᵀ, W^(Q) = u'vᵀ, |uᵀu'| as in (29), W^(V) = u''vᵀ, ‖W^(O)u''‖ = ε/(4 r_max) (32), ranks of W^(V), W^(K), W^(Q) all 1; footnote 2: W^(V) = u'vᵀ, W^(K) = u'vᵀ, W^(Q) = u v'ᵀ",
+        printed: "W^(O) ∈ R^{d×s}, W^(V), W^(K), W^(Q) ∈ R^{s×d}, any s; W^(K) = u vᵀ, W^(Q) = u'vᵀ, |uᵀu'| as in (29), W^(V) = u''vᵀ, ‖W^(O)u''‖ = ε/(4 r_max) (32), ranks of W^(V), W^(K), W^(Q) all 1; footnote 2: W^(V) = u'vᵀ, W^(K) = u'vᵀ, W^(Q) = u v'ᵀ for arbitrary u, u', u'' ∈ R^s satisfying certain constraints, v, v' ∈ R^d unit vectors",
         note: "Footnote 2 exchanges the letters u, u' of the proof and takes u'' = u'; its u'' is not used. That may be the transcription's.",
         run: "heads of size 1 to 6 with exact ranks, as in the proof and as in footnote 2, their outputs against those of size 1",
         code: ("crates/monolayer/src/context_map/map.rs", "attention"),

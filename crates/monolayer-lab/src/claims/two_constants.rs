@@ -13,7 +13,7 @@ pub const CLAIMS: &[Claim] = &[
         id: "equation-42",
         number: "(42), (43), (44)",
         statement: "ids of one token in different sets are further apart than (42) (repaired: times 8 ε r_min)",
-        printed: "X^(i)_{:,k} = X^(j)_{:,l}, V^(i) ≠ V^(j) ⇒ ‖F_S^(SA)(X^(i))_{:,k} − F_S^(SA)(X^(j))_{:,l}‖ > ε/(4 r_max) · δ'/((|V|+1)⁴ π d δ r_max) (42), δ = 2 log n + 3 (43), δ' = (log n)² e^{−2r}, r = (|V|+1)⁴ π d δ r_max²/(8 ε r_min) (44)",
+        printed: "X^(i)_{:,k} = X^(j)_{:,l}, V^(i) ≠ V^(j) ⇒ ‖F_S^(SA)(X^(i))_{:,k} − F_S^(SA)(X^(j))_{:,l}‖ = ‖W^(O)u''‖ · |(vᵀX^(i))σ_S[a^(i)] − (vᵀX^(j))σ_S[a^(j)]| > ε/(4 r_max) · δ'/((|V|+1)⁴ π d δ r_max) (42), δ = 2 log n + 3 (43), δ' = (log n)² e^{−2r}, r = (|V|+1)⁴ π d δ r_max²/(8 ε r_min) (44)",
         note: "(45) has the factor, and (41) gives it: its absence may be the transcription's. For 8 ε r_min ≥ 1 the printed bound is not above (45), so true.",
         run: "pairs of three numbers up to 4 times 2^-p with the proof's weights, the gap enclosed in logarithms: the smallest p",
         code: ("crates/monolayer/src/paper/counterexamples.rs", "equation_42"),
