@@ -56,7 +56,7 @@ pub const CLAIMS: &[Claim] = &[
         number: "(61)",
         statement: "no column of the first block's output is longer than dn√d (repaired: for F̄₁ of (60))",
         printed: "max_{Z∈R^{d×n}} ‖F₁^(FF)(Z)_{:,k}‖ = dn·√d for any k ∈ [n]",
-        note: "The bar over F₁ is missing. For units (59) as printed the maximum is infinite.",
+        note: "The bar over F₁ is missing. For units (59) as printed the maximum is infinite; with their signs repaired it is right for F₁, too.",
         run: "d = 2, n = 3, D = 4: (60) on all entries from {−1, 1/8, 1, 2}; the printed units at −1, δ = 1/1000",
         code: ("crates/monolayer-lab/src/printed_units.rs", "first_block"),
         mutation: "n√d in the place of dn√d",
@@ -163,11 +163,12 @@ fn equation_61(context: &Context) -> Result<Finding> {
         longest = out.chunks_exact(d).map(|x| x.iter().map(|x| x * x).sum::<f64>()).fold(longest, f64::max);
     }
     // d = 1 is enough: the printed units at -1.
-    let printed = sum(&penalty(1000.0, 1.0, -1.0), -1.0).abs();
-    Ok(Finding::repaired(printed <= 1.0, (longest.sqrt() - claimed).abs() < 1e-12)
+    let [printed, repaired] = [(1.0, -1.0), (-1.0, 1.0)].map(|(s, s2)| sum(&penalty(1000.0, s, s2), -1.0).abs());
+    Ok(Finding::repaired(printed <= 1.0, (longest.sqrt() - claimed).abs() < 1e-12 && repaired == 1.0)
         .number("longest column of (60)", longest.sqrt())
         .number("dn√d", claimed)
         .number("printed units at −1, d = n = 1", printed)
+        .number("repaired units there", repaired)
         .counterexample(format!(
             "d = n = 1, δ = 1/1000, units (59) as printed: {printed} at −1, where at most 1 is claimed; at −R about 2R/δ"
         )))
