@@ -136,17 +136,21 @@ fn equation_59(context: &Context) -> Result<Finding> {
 }
 
 fn equation_60(context: &Context) -> Result<Finding> {
-    let units = block(&[staircase(4, 0..=3, 1024.0), penalty(1024.0, -1.0, 1.0)].concat());
     // The block's skip is taken off again.
-    let of_block = |z: &[f64]| units.apply(&Matrix::new(z.len(), 1, z.to_vec())).data[0] - z[0];
+    let of_block = |z: &[f64], (s, s2): (f64, f64)| {
+        let units = block(&[staircase(4, 0..=3, 1024.0), penalty(1024.0, s, s2)].concat());
+        units.apply(&Matrix::new(z.len(), 1, z.to_vec())).data[0] - z[0]
+    };
     let [before, after]: [&[f64]; 2] = context.mutate([&[0.625, 0.625], &[0.625, 1.5]], [&[0.625], &[1.5]]);
     let printed = [before, after].map(|z| first_block(4, z)[0]);
-    let run = [before, after].map(of_block);
+    let run = [before, after].map(|z| of_block(z, (-1.0, 1.0)));
+    let moved = of_block(after, (1.0, -1.0)) - of_block(before, (1.0, -1.0));
     Ok(Finding::printed(printed == run)
         .number("(60) at token 1, token 2 inside", printed[0])
         .number("(60) at token 1, token 2 outside", printed[1])
         .number("block at token 1, token 2 inside", run[0])
         .number("block at token 1, token 2 outside", run[1])
+        .number("with (59) as printed, the block moves token 1 by", moved)
         .counterexample(format!(
             "d = 1, n = 2, D = 4: from Z = (5/8, 5/8) to (5/8, 3/2) (60) moves token 1 from {} to {}, a block leaves it at {}",
             printed[0], printed[1], run[1]

@@ -26,7 +26,7 @@ pub const CLAIMS: &[Claim] = &[
         number: "(65)",
         statement: "outside the cube, every entry after attention is below 1/4D",
         printed: "F_S^(SA) ∘ F₁^(FF)(Z)_{t,k} < 1/4D for all t ∈ [d], k ∈ [n], Z ∈ R^{d×n} ∖ [0,1]^{d×n}, for large enough D",
-        note: "It does not follow from (64), whose dn/4D no D makes smaller than 1/4D, but from counting: with m ≥ 1 coordinates outside, entries of (60) are in [−m, 1−m], attention adds at most m/4D, and 1 − m + m/4D ≤ 1/4D.",
+        note: "Run for F̄₁ of (60). It does not follow from (64), whose dn/4D no D makes smaller than 1/4D, but from counting: with m ≥ 1 coordinates outside, entries of (60) are in [−m, 1−m], attention adds at most m/4D, and 1 − m + m/4D ≤ 1/4D.",
         run: "(60) for four (d, n, D), entries from {−1, 2, 1/2D, 1 − 1/2D, 1}, random unit v and W^(O) of length 1/(4√d D), any scale of scores",
         code: ("crates/monolayer-lab/src/claims/perturbation.rs", "largest_outside"),
         mutation: "the bound is divided by dn",
