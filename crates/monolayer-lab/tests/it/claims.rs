@@ -13,6 +13,8 @@ fn is_negative(verdict: Verdict) -> bool {
 #[test]
 fn verdicts_are_computed_and_documented() {
     let context = Context::new(None, false).unwrap();
+    let errata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errata.md");
+    let errata = std::fs::read_to_string(errata).unwrap();
     let mut wrong = Vec::new();
     for outcome in run(&all().collect::<Vec<_>>(), &context, || ()) {
         let claim = outcome.claim;
@@ -24,6 +26,8 @@ fn verdicts_are_computed_and_documented() {
             let shown = finding.counterexample.as_ref();
             assert_eq!(is_negative(finding.verdict()), shown.is_some(), "{}", claim.id);
             assert!(shown.is_none_or(|text| text.contains(|c: char| c.is_ascii_digit())), "{}", claim.id);
+            // docs/errata.md has the same words.
+            assert!(shown.is_none_or(|text| errata.contains(&text.replace('|', "\\|"))), "{}: {shown:?}", claim.id);
         }
         if !outcome.agrees() {
             let found = outcome.finding.as_ref().map(|f| (f.verdict().name(), f.evidence()));
