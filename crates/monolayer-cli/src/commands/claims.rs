@@ -1,8 +1,10 @@
 //! `monolayer claims`: every statement of the paper, run.
 
+use std::time::Instant;
+
 use anyhow::Result;
 use monolayer::{Dataset, Error};
-use monolayer_lab::claims::{Claim, Context, Finding, Outcome as Found, Verdict, all};
+use monolayer_lab::claims::{self, Claim, Context, Finding, Outcome as Found, Verdict, all};
 use serde_json::json;
 
 use super::{Outcome, Shared};
@@ -10,9 +12,10 @@ use crate::output::{Progress, table};
 
 /// Test every statement of the paper numerically, and print a verdict with its evidence
 ///
-/// A statement "holds", "holds after repair" or is "false as printed"; a false one comes with a counterexample. "Holds" means
-/// that no test here contradicts it: that is evidence, not a proof. Exit code 1 if a verdict differs from the one in
-/// docs/paper.md, or if a run fails.
+/// A statement "holds", "holds after repair" or is "false as printed"; what is not right as printed comes with a counterexample.
+/// What the paper does not say, but a reader may think, is "not in the paper". "Holds" means that no test here contradicts it:
+/// that is evidence, not a proof. -v shows the printed formulas. Exit code 1 if a verdict differs from the one in docs/paper.md,
+/// or if a run fails.
 #[derive(clap::Args)]
 #[command(after_help = "Example: monolayer claims --only theorem-1 -v")]
 pub struct Args {
@@ -41,21 +44,15 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     }
     let context = Context::new(data, args.full)?;
     let progress = Progress::new(shared, "running", chosen.len());
-    let found: Vec<Found> = chosen
-        .into_iter()
-        .map(|claim| {
-            let outcome = claim.outcome(&context);
-            progress.add(1);
-            outcome
-        })
-        .collect();
+    let start = Instant::now();
+    let found = claims::run(&chosen, &context, || progress.add(1));
     drop(progress);
     let red = found.iter().filter(|outcome| !outcome.agrees()).count();
     let json = json!({
         "claims": found.iter().map(Found::json).collect::<Vec<_>>(),
         "data": context.data.name,
         "disagree": red,
-        "seconds": found.iter().map(|outcome| outcome.seconds).sum::<f64>(),
+        "seconds": start.elapsed().as_secs_f64(),
     });
     let text = if shared.verbose { found.iter().map(at_length).collect() } else { in_a_table(&found) };
     Ok(Outcome::decided(json, format!("{text}\n{}", summary(&found, red)), red == 0))
@@ -74,16 +71,20 @@ fn evidence(outcome: &Found) -> String {
     outcome.finding.as_ref().map_or_else(ToString::to_string, Finding::evidence)
 }
 
-/// A line per claim.
+/// Two lines per claim: the statement, and what was found.
 fn in_a_table(found: &[Found]) -> String {
-    let mut rows = vec![["claim", "verdict", "evidence"].map(str::to_owned).to_vec()];
-    rows.extend(found.iter().map(|o| vec![o.claim.id.to_owned(), verdict(o), clipped(&evidence(o))]));
+    let mut rows = vec![["claim", "verdict", "statement"].map(str::to_owned).to_vec()];
+    for outcome in found {
+        let claim = outcome.claim;
+        rows.push(vec![claim.id.to_owned(), verdict(outcome), format!("{}: {}", claim.number, claim.statement)]);
+        rows.push(vec![String::new(), String::new(), format!("  {}", clipped(&evidence(outcome)))]);
+    }
     table(&rows, &[1, 2])
 }
 
 /// As much of a text as fits a line beside the other columns.
 fn clipped(text: &str) -> String {
-    const MOST: usize = 96;
+    const MOST: usize = 110;
     if text.chars().count() <= MOST {
         return text.to_owned();
     }
@@ -93,33 +94,32 @@ fn clipped(text: &str) -> String {
 /// All there is to say about a claim.
 fn at_length(outcome: &Found) -> String {
     let claim = outcome.claim;
-    let counterexample = outcome.finding.as_ref().ok().and_then(|finding| finding.counterexample.as_ref());
-    let counterexample = counterexample.map_or(String::new(), |text| format!("  counterexample  {text}\n"));
-    format!(
-        "{} ({}): {}\n  verdict         {}\n  run             {} ({:.2} s)\n  found           {}\n{counterexample}  \
-         code            {} ({})\n  mutation        {}\n\n",
-        claim.id,
-        claim.place,
-        claim.statement,
-        verdict(outcome),
-        claim.run,
-        outcome.seconds,
-        evidence(outcome),
-        claim.code.0,
-        claim.code.1,
-        claim.mutation,
-    )
+    let counterexample = outcome.finding.as_ref().ok().and_then(|finding| finding.counterexample.as_deref());
+    let rows = [
+        ("printed", claim.printed),
+        ("verdict", &verdict(outcome)),
+        ("run", &format!("{} ({:.2} s)", claim.run, outcome.seconds)),
+        ("found", &evidence(outcome)),
+        ("counterexample", counterexample.unwrap_or_default()),
+        ("note", claim.note),
+        ("code", &format!("{} ({})", claim.code.0, claim.code.1)),
+        ("mutation", claim.mutation),
+    ];
+    let shown = rows.iter().filter(|row| !row.1.is_empty());
+    let lines: Vec<String> = shown.map(|(name, text)| format!("  {name:<16}{text}\n")).collect();
+    format!("{} ({}): {}\n{}\n", claim.id, claim.number, claim.statement, lines.concat())
 }
 
 fn summary(found: &[Found], red: usize) -> String {
     let count = |verdict: Verdict| found.iter().filter(|outcome| outcome.verdict() == Some(verdict)).count();
     let agree = if red == 0 { "all as documented".to_owned() } else { format!("{red} NOT AS DOCUMENTED") };
     format!(
-        "{} statements: {} hold, {} hold after repair, {} are false as printed; {agree}\n\
-         next: monolayer claims --only ID -v\n",
+        "{} statements: {} hold, {} hold after repair, {} are false as printed, {} are not in the paper; {agree}\n\
+         next: monolayer claims --only ID -v, with the printed formulas\n",
         found.len(),
         count(Verdict::Holds),
         count(Verdict::HoldsAfterRepair),
         count(Verdict::FalseAsPrinted),
+        count(Verdict::NotInThePaper),
     )
 }

@@ -94,7 +94,7 @@ enum Scale {
     Tight,
     /// As in the proof of Theorem 2, but no larger than the sharper Lemmas S and M need (docs/errata.md)
     Certified,
-    /// Theorem 2 as printed
+    /// Theorem 2 as printed, with the product of (29) rounded up to 13 bits
     Paper,
 }
 
@@ -138,7 +138,7 @@ impl MapArgs {
 }
 
 impl Prepared {
-    /// Places that move given vectors, as Corollary 2 (repaired) says, in place of small steps.
+    /// Places that move given vectors, as a proof of Corollary 2 needs them, in place of small steps.
     fn far_steps(&mut self) {
         if let (Tokens::Vectors { .. }, Some(places)) = (&self.data.tokens, &mut self.vectors.positions) {
             *places = far_steps(&self.vectors.words, places.rows);

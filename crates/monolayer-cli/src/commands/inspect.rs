@@ -115,8 +115,8 @@ struct Worth {
     with_mean_pooling: usize,
     /// Corollary 1's count, 4(s + d) + d(2nN + d).
     paper_parameters: usize,
-    /// Self-attention layers of earlier constructions: one shift per distinct token, and 2n.
-    yun_layers: usize,
+    /// The decimal logarithm of the self-attention layers of Yun et al., |V|^d + 1, and the layers of Kim et al., 2n: section 3.2.
+    log10_yun_layers: f64,
     kim_layers: usize,
 }
 
@@ -143,7 +143,7 @@ impl Worth {
             without_attention: right(&model.without_attention())?,
             with_mean_pooling: right(&model.with_mean_pooling())?,
             paper_parameters: paper_parameters(data, s, config.d),
-            yun_layers: tokens + 1,
+            log10_yun_layers: log10_yun_layers(tokens, config.d),
             kim_layers: 2 * data.longest(),
         })
     }
@@ -155,7 +155,7 @@ impl Worth {
             "right_without_attention": self.without_attention,
             "right_with_mean_pooling": self.with_mean_pooling,
             "paper_parameters": self.paper_parameters,
-            "yun_attention_layers": self.yun_layers,
+            "log10_yun_attention_layers": self.log10_yun_layers,
             "kim_attention_layers": self.kim_layers,
         })
     }
@@ -167,11 +167,26 @@ impl Worth {
             row("with W_O = 0", self.without_attention, "attention switched off"),
             row("with kappa = 0", self.with_mean_pooling, "every query sees the mean"),
             row("parameters in the paper", self.paper_parameters, "4(s+d) + d(2nN+d), Corollary 1"),
-            row("attention layers, Yun et al.", self.yun_layers, "one selective shift per distinct token, |V| + 1"),
-            row("attention layers, Kim et al.", self.kim_layers, "2n, for sequences of length n"),
+            vec![
+                "attention layers, Yun et al.".to_owned(),
+                power_of_ten(self.log10_yun_layers),
+                "|V|^d + 1, section 3.2".to_owned(),
+            ],
+            row("attention layers, Kim et al.", self.kim_layers, "2n, for sequences of length n, section 3.2"),
         ];
         table(&rows, &[2])
     }
+}
+
+/// `log10(|V|^d + 1)`.
+fn log10_yun_layers(tokens: usize, d: usize) -> f64 {
+    let power = d as f64 * (tokens as f64).log10();
+    if power < 15.0 { (10_f64.powf(power) + 1.0).log10() } else { power }
+}
+
+/// A large number by its logarithm.
+fn power_of_ten(log10: f64) -> String {
+    if log10 < 9.0 { count(10_f64.powf(log10).round() as usize) } else { format!("10^{log10:.1}") }
 }
 
 fn tensor(name: String, shape: Vec<usize>, data: &[f64]) -> Tensor {

@@ -174,7 +174,9 @@ fn inspect_says_what_the_attention_is_worth() {
     let d = json["d"].as_u64().unwrap();
     assert_eq!(worth["paper_parameters"].as_u64(), Some(4 * (1 + d) + d * (2 * 8 * 40 + d)));
     assert_eq!(worth["kim_attention_layers"], 16);
-    assert!(worth["yun_attention_layers"].as_u64().unwrap() > json["words"].as_u64().unwrap());
+    // |V|^d + 1, V at least the words.
+    let least = json["d"].as_f64().unwrap() * json["words"].as_f64().unwrap().log10();
+    assert!(worth["log10_yun_attention_layers"].as_f64().unwrap() >= least, "{worth}");
     let text = run(&["inspect", &model, "--data", &data, "-q"]);
     assert!(text.stdout.contains("tokens right") && text.stdout.contains("attention switched off"), "{}", text.stdout);
     assert!(run(&["inspect", &model, "--json"]).json().get("worth").is_none());

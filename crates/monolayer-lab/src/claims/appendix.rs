@@ -1,5 +1,6 @@
 //! Appendix C: masks.
 
+use monolayer::arithmetic::{Interval, Number as _};
 use monolayer::context_map::View;
 use monolayer::context_map::float_weights::FloatWeights;
 use monolayer::data::Format;
@@ -7,34 +8,64 @@ use monolayer::data::embedding::Embedding;
 use monolayer::data::positions::Positions;
 use monolayer::data::token_vectors::TokenVectors;
 use monolayer::paper::attention::{AttentionKind, Mask};
-use monolayer::{Dataset, Result};
+use monolayer::paper::boltzmann::{Boltzmann, difference};
+use monolayer::paper::lemmas;
+use monolayer::{Dataset, Matrix, Result};
 
-use super::support::{apart, line, outputs};
+use super::support::{apart, ball, gap, line, outputs, pairs_below};
 use super::{Claim, Context, Finding};
 
 pub const CLAIMS: &[Claim] = &[
     Claim {
         id: "appendix-c",
-        place: "Appendix C, (132)",
-        statement: "masked attention is a contextual mapping: it tells visible multisets apart",
+        number: "Appendix C, (132)",
+        statement: "masked attention is a contextual mapping: it tells what is visible apart",
+        printed: "Theorem 2 extends to σ_S[(W_{l,i}^(K) Z)ᵀ(W_{l,i}^(Q) Z) + C] ∈ R^{d×n}, C ∈ R^{n×n} with entries 0 or −∞",
+        note: "The softmax is n × n, and the index l is not used elsewhere. Here lengths differ and duplicates are allowed: multisets are told apart.",
         run: "a causal mask on sequences whose pasts share their means, gaps certified",
         code: ("crates/monolayer/src/context_map/certificate.rs", "Certificate"),
-        mutation: "kappa = 0",
+        mutation: "the query's weight is 0",
         find: appendix_c,
     },
     Claim {
+        id: "equation-133",
+        number: "(133)",
+        statement: "boltz under a mask is the mean over what is visible",
+        printed: "boltz(a + c) = (a + c)ᵀσ_S[a + c] = aᵀσ_S[a + c] + cᵀσ_S[a + c] = aᵀσ_S[a + c], c with entries 0 or −∞",
+        note: "(−∞)·0 is meant to be 0.",
+        run: "a = (3,1,2), c = (0,−∞,0): through masked attention, and boltz(3,2)",
+        code: ("crates/monolayer/src/paper/attention.rs", "apply_masked"),
+        mutation: "nothing is masked",
+        find: equation_133,
+    },
+    Claim {
         id: "appendix-c-empty",
-        place: "Appendix C, (132)",
-        statement: "softmax of a column that is masked throughout is defined (repaired: such masks are an error)",
+        number: "(133), any c",
+        statement: "a mask may hide everything from a query (repaired: not all entries are −∞)",
+        printed: "boltz(a + c) = aᵀσ_S[a + c] for any masking vector c with entries 0 or −∞",
+        note: "",
         run: "a mask that hides every token from one query",
         code: ("crates/monolayer/src/paper/attention.rs", "apply_masked"),
         mutation: "the query sees itself",
         find: empty,
     },
     Claim {
+        id: "appendix-c-lengths",
+        number: "beside Remark 1, Appendix C",
+        statement: "the constant of Lemma 1 is for vectors of one length; for different lengths up to n Lemma S serves",
+        printed: "",
+        note: "Lemma 1 has one n, and Appendix C claims separation without a constant. For masks of one separated vector the constant does survive.",
+        run: "{r} and {r, −r} for n = 100; all pairs of masks of a ladder of up to 5 numbers",
+        code: ("crates/monolayer/src/paper/lemmas.rs", "lemma_s"),
+        mutation: "twice the constant of Lemma S",
+        find: lengths,
+    },
+    Claim {
         id: "appendix-c-order",
-        place: "Appendix C, a reading of it",
-        statement: "a causal mask alone shows a token the order of those before it",
+        number: "beside Appendix C",
+        statement: "a causal mask alone does not show a token the order of those before it",
+        printed: "",
+        note: "Appendix C does not speak of order.",
         run: "the last token of (1,2,3) and of (2,1,3) under a causal mask, enclosed",
         code: ("crates/monolayer/src/paper/attention.rs", "Mask"),
         mutation: "small positions are added",
@@ -53,16 +84,18 @@ fn appendix_c(context: &Context) -> Result<Finding> {
     Ok(Finding::printed(found.holds())
         .count("contexts", view.contexts.count)
         .count("pairs with equal ids", found.coinciding.len())
-        .number("log2 of delta, certified", found.log2_delta().unwrap_or(f64::NEG_INFINITY)))
+        .number("log2 of δ, certified", found.log2_delta().unwrap_or(f64::NEG_INFINITY)))
 }
 
 fn empty(context: &Context) -> Result<Finding> {
     let attention = line(AttentionKind::Softmax, Mask::None, 0.5, 1.0);
-    let z = monolayer::Matrix::new(2, 1, [1.0, 2.0].map(monolayer::arithmetic::Interval::point).to_vec());
+    let z = Matrix::new(2, 1, [1.0, 2.0].map(Interval::point).to_vec());
     let result = attention.apply_masked(&z, |query, key| query == 0 || context.mutated && key == 1);
+    let text =
+        result.as_ref().err().map_or(String::new(), |error| format!("c = (−∞, −∞): {error}; σ_S would divide 0 by 0"));
     Ok(Finding::repaired(result.is_ok(), result.is_err())
         .count("errors", usize::from(result.is_err()))
-        .counterexample(result.err().map_or(String::new(), |error| error.to_string())))
+        .counterexample(text))
 }
 
 fn order(context: &Context) -> Result<Finding> {
@@ -73,8 +106,42 @@ fn order(context: &Context) -> Result<Finding> {
         Ok(outputs(&attention, &placed)?[2])
     };
     let (a, b) = (last([1.0, 2.0, 3.0])?, last([2.0, 1.0, 3.0])?);
-    Ok(Finding::printed(apart(a, b))
-        .number("output after (1,2)", a.center())
-        .number("output after (2,1)", b.center())
-        .counterexample("(1,2,3) and (2,1,3): the last token sees the same multiset"))
+    Ok(Finding::ours(!apart(a, b)).number("output after (1,2)", a.center()).number("output after (2,1)", b.center()))
+}
+
+fn equation_133(context: &Context) -> Result<Finding> {
+    // The query is token 1 at place 2, so that scores are the tokens themselves; W_O = 1.
+    let attention = line(AttentionKind::Softmax, Mask::None, 1.0, 1.0);
+    let z = Matrix::new(3, 1, [3.0, 1.0, 2.0].map(Interval::point).to_vec());
+    let masked = attention.apply_masked(&z, |_, key| key != 1 || context.mutated)?.data[1] - Interval::one();
+    let visible = Boltzmann::at(&[3.0, 2.0])?.value();
+    Ok(Finding::printed(masked.contains(visible) || (masked.center() - visible).abs() < 1e-14)
+        .number("aᵀσ_S[a + c]", masked.center())
+        .number("boltz(3, 2)", visible))
+}
+
+fn lengths(context: &Context) -> Result<Finding> {
+    let n = 100_f64;
+    let r = n.ln() + 1.5 + 1e-9;
+    let distance = difference(&[r], &[r, -r], 192)?.abs();
+    let claimed = |n: f64, r: f64| ball(n).ln() * ball(n).ln() * (ball(-2.0) * ball(r)).exp();
+    let ratio = (distance.clone() / claimed(n, r)).to_interval();
+    let mut other = lemmas::lemma_s(&[r], &[r, -r], 2.0 * r)?;
+    other.right = other.right * ball(context.mutate(1.0, 2.0));
+    let mut smallest = f64::INFINITY;
+    for n in 2..=5_usize {
+        let step = gap(n) + 1e-9;
+        let top = step * (n - 1) as f64 / 2.0;
+        let numbers: Vec<f64> = (0..n).map(|i| top - step * i as f64).collect();
+        let seen = |mask: usize| (0..n).filter(|i| mask >> i & 1 == 1).map(|i| numbers[i]).collect::<Vec<f64>>();
+        let bound = claimed(n as f64, top);
+        for (i, j) in pairs_below((1 << n) - 1) {
+            let apart = difference(&seen(i + 1), &seen(j + 1), 192)?.abs() / &bound;
+            smallest = smallest.min(apart.to_interval().lo());
+        }
+    }
+    Ok(Finding::ours(ratio.hi() < 1.0 && other.holds() && smallest > 1.0)
+        .number("gap over the bound of Lemma 1, n = 100", ratio.center())
+        .number("gap over the bound of Lemma S", distance.to_interval().center() / other.right.to_interval().center())
+        .number("masks of one vector: smallest gap over the bound of Lemma 1", smallest))
 }

@@ -1,60 +1,117 @@
-//! Equations 6, 20, 38, 83 and 97: rank-1 attention and the Boltzmann operator.
+//! The overview of Theorem 2's proof, any head size, and the rank-1 attention of section 5.
 
 use monolayer::arithmetic::{Ball, Number as _};
 use monolayer::context_map::{ContextMap, Projection};
 use monolayer::model::rank::rank;
-use monolayer::paper::attention::{Attention, Mask};
-use monolayer::paper::boltzmann::{Boltzmann, boltz, g};
+use monolayer::paper::attention::{Attention, AttentionHead, AttentionKind, Mask};
+use monolayer::paper::boltzmann::{Boltzmann, g};
 use monolayer::{Matrix, Result};
-use rand::RngExt as _;
 
-use super::support::{float, rng, vectors};
+use super::support::{rng, vectors};
 use super::{Claim, Context, Finding};
 
 pub const CLAIMS: &[Claim] = &[
     Claim {
+        id: "equations-9-to-13",
+        number: "(9) to (13)",
+        statement: "one projected token's weighted averages differ as the Boltzmann values of its scores do",
+        printed: "(W^(V)X^(i)) σ_S[(W^(K)X^(i))ᵀ(W^(Q)X^(i))] ∈ R^{1×n} (9); |(W^(V)X^(i)) σ_S[(W^(K)X^(i))ᵀ(W^(Q)X^(i)_{:,k})] − (W^(V)X^(j)) σ_S[(W^(K)X^(j))ᵀ(W^(Q)X^(j)_{:,l})]| > ε for distinct i, j ∈ [N], k, l ∈ [n] with X^(i)_{:,k} = X^(j)_{:,l}, V^(i) ≠ V^(j) (10); W^(V) = W^(K) = W^(Q) = wᵀ, c‖v_a − v_b‖ ≤ |wᵀv_a − wᵀv_b| ≤ ‖v_a − v_b‖, 0 < c < 1 (11); |wᵀt| · |(wᵀX^(i)) σ_S[(wᵀX^(i))ᵀ(wᵀt)] − (wᵀX^(j)) σ_S[(wᵀX^(j))ᵀ(wᵀt)]| ≥ |(a^(i))ᵀσ_S[a^(i)] − (a^(j))ᵀσ_S[a^(j)]|, a^(i) = (wᵀX^(i))ᵀ(wᵀt) (12); boltz : a ↦ aᵀσ_S[a] (13)",
+        note: "(12) is an equality.",
+        run: "w = (3/5, 4/5), t = (1,2), X^(1) = (t, (−2,1)), X^(2) = (t, (2,−1)): each number of the chain",
+        code: ("crates/monolayer-lab/src/claims/attention.rs", "chain"),
+        mutation: "the second average at another query",
+        find: chain,
+    },
+    Claim {
+        id: "theorem-2-head-size",
+        number: "Theorem 2, (29) to (32), footnote 2",
+        statement: "any head size serves: weights of rank 1 give the same map for every s",
+        printed: "W^(O) ∈ R^{d×s}, W^(V), W^(K), W^(Q) ∈ R^{s×d}, any s; W^(K) = u vᵀ, W^(Q) = u'vᵀ, |uᵀu'| as in (29), W^(V) = u''vᵀ, ‖W^(O)u''‖ = ε/(4 r_max) (32), ranks of W^(V), W^(K), W^(Q) all 1; footnote 2: W^(V) = u'vᵀ, W^(K) = u'vᵀ, W^(Q) = u v'ᵀ for arbitrary u, u', u'' ∈ R^s satisfying certain constraints, v, v' ∈ R^d unit vectors",
+        note: "Footnote 2 exchanges the letters u, u' of the proof and takes u'' = u'; its u'' is not used. That may be the transcription's.",
+        run: "heads of size 1 to 6 with exact ranks, as in the proof and as in footnote 2, their outputs against those of size 1",
+        code: ("crates/monolayer/src/context_map/map.rs", "attention"),
+        mutation: "one entry of W^(K) is doubled",
+        find: head_size,
+    },
+    Claim {
         id: "equation-20",
-        place: "(6), (20)",
-        statement: "rank-1 attention gives t + W_O g(v2.t): of the other tokens it knows the one number g",
-        run: "(2) against t + w g(y) on random sequences, in balls",
+        number: "(20)",
+        statement: "rank-1 attention is (2) with one head of size 1 whose keys and values share their vector",
+        printed: "F_S^(R1)(Z) = Z + W^(O)(v₁ᵀZ) σ_S[(v₁ᵀZ)ᵀ(v₂ᵀZ)] ∈ R^{d×n}, v₁, v₂ ∈ R^d, W^(O) ∈ R^{d×1}",
+        note: "The sentence after (20) says that value and query share v₁; in (20) value and key do.",
+        run: "(2) with s = 1 against (20), token by token t + W^(O) g(v₂ᵀt), on random sequences, in balls",
         code: ("crates/monolayer/src/paper/attention.rs", "rank_one"),
         mutation: "the skip is dropped",
         find: equation_20,
     },
-    Claim {
-        id: "equation-38",
-        place: "(38), (41)",
-        statement: "any head size serves: W_Q, W_K, W_V and W_O of rank 1 give the same map",
-        run: "heads of size 1 to 6 with exact ranks, their outputs against those of size 1",
-        code: ("crates/monolayer/src/context_map/map.rs", "attention"),
-        mutation: "one entry of W_K is doubled",
-        find: equation_38,
-    },
-    Claim {
-        id: "equation-83",
-        place: "(83)",
-        statement: "d boltz / d a_i = p_i (1 + a_i - boltz(a))",
-        run: "the formula against difference quotients in balls of 1000 bits",
-        code: ("crates/monolayer/src/paper/boltzmann.rs", "gradient"),
-        mutation: "the sign of boltz(a) is swapped",
-        find: equation_83,
-    },
-    Claim {
-        id: "equation-97",
-        place: "(97)",
-        statement: "d^2 boltz / d a_i^2 = p_i (1 + (1 - 2 p_i) (1 + a_i - boltz(a)))",
-        run: "the formula against second difference quotients in balls of 1000 bits",
-        code: ("crates/monolayer/src/paper/boltzmann.rs", "second_derivative"),
-        mutation: "1 - 2 p_i becomes 1 - p_i",
-        find: equation_97,
-    },
 ];
 
-/// Bits for quotients of differences of 2^-100.
-const BITS: usize = 1000;
-
 fn ball(x: f64) -> Ball {
-    Ball::new(x, BITS)
+    Ball::new(x, 1000)
+}
+
+fn chain(context: &Context) -> Result<Finding> {
+    let dot = |x: [f64; 2]| 0.6 * x[0] + 0.8 * x[1];
+    let (t, x, y) = ([1.0, 2.0], [-2.0, 1.0], [2.0, -1.0]);
+    let share = |a: [f64; 2], b: [f64; 2]| (dot(a) - dot(b)).abs() / (a[0] - b[0]).hypot(a[1] - b[1]);
+    let shares = [share(t, x), share(t, y), share(x, y)];
+    let (c, most) = shares.iter().fold((f64::MAX, f64::MIN), |(lo, hi), &x| (lo.min(x), hi.max(x)));
+    let query = dot(t);
+    let average = |other: [f64; 2], query: f64| g(&[dot(t), dot(other)], &query);
+    let averages = [average(x, query)?, average(y, context.mutate(query, dot(y)))?];
+    let boltz =
+        |other: [f64; 2]| Ok::<_, monolayer::Error>(Boltzmann::at(&[dot(t) * query, dot(other) * query])?.value());
+    let values = [boltz(x)?, boltz(y)?];
+    let gap = (averages[0] - averages[1]).abs();
+    let (left, right) = (query.abs() * gap, (values[0] - values[1]).abs());
+    Ok(Finding::printed(c > 0.0 && c < 1.0 && most <= 1.0 && gap > 0.0 && (left - right).abs() < 1e-14)
+        .number("(11): smallest c", c)
+        .number("(11): largest share", most)
+        .number("(9) at t in X^(1)", averages[0])
+        .number("(9) at t in X^(2)", averages[1])
+        .number("(10)", gap)
+        .number("boltz of a^(1)", values[0])
+        .number("boltz of a^(2)", values[1])
+        .number("(12), left", left)
+        .number("(12), right", right))
+}
+
+/// A head as footnote 2 prints it: `W_V = W_K = u' v^T`, `W_Q = u v'^T`, and `W_O u' = w`.
+fn footnote_2(map: &ContextMap, s: usize) -> Attention<f64> {
+    // u' = (1, 0, ..., 0), u = (1, 2, 2, ...): their product is 1, and v' carries the scale.
+    let row = |scale: fn(usize) -> f64, v: &[f64]| Matrix::from_fn(s, v.len(), |i, j| scale(i) * v[j]);
+    let first = |i: usize| if i == 0 { 1.0 } else { 0.0 };
+    let head = AttentionHead {
+        w_q: row(|i| if i == 0 { 1.0 } else { 2.0 }, &map.v_q),
+        w_k: row(first, &map.v),
+        w_v: row(first, &map.v),
+        w_o: Matrix::from_fn(map.w.len(), s, |j, i| first(i) * map.w[j]),
+    };
+    Attention { kind: AttentionKind::Softmax, mask: Mask::None, heads: vec![head] }
+}
+
+fn head_size(context: &Context) -> Result<Finding> {
+    let d = 4;
+    let rng = &mut rng(3);
+    let map = ContextMap::new(&Projection { v: vectors(rng, 1, d), kappa: 2.0 }, vectors(rng, 1, d));
+    let z = Matrix::new(5, d, vectors(rng, 5, d));
+    let plain = map.attention(Mask::None, 1).apply(&z)?;
+    let (mut heads, mut largest_rank, mut largest) = (0, 0, 0.0_f64);
+    for mut attention in (1..=6).flat_map(|s| [map.attention(Mask::None, s), footnote_2(&map, s)]) {
+        if context.mutated {
+            attention.heads[0].w_k.data[0] *= 2.0;
+        }
+        let head = &attention.heads[0];
+        let ranks = [&head.w_q, &head.w_k, &head.w_v, &head.w_o].map(|m| rank(m.cols, &m.data));
+        largest_rank = ranks.into_iter().fold(largest_rank, usize::max);
+        let out = attention.apply(&z)?;
+        largest = out.data.iter().zip(&plain.data).fold(largest, |m, (a, b)| m.max((a - b).abs()));
+        heads += 1;
+    }
+    Ok(Finding::printed(largest_rank == 1 && largest < 1e-14)
+        .count("heads", heads)
+        .count("largest rank", largest_rank)
+        .number("largest difference of outputs", largest))
 }
 
 fn equation_20(context: &Context) -> Result<Finding> {
@@ -77,73 +134,4 @@ fn equation_20(context: &Context) -> Result<Finding> {
         }
     }
     Ok(Finding::printed(largest < 1e-200).count("sequences", sequences).number("largest difference", largest))
-}
-
-fn equation_38(context: &Context) -> Result<Finding> {
-    let d = 4;
-    let rng = &mut rng(3);
-    let map = ContextMap::new(&Projection { v: vectors(rng, 1, d), kappa: 2.0 }, vectors(rng, 1, d));
-    let z = Matrix::new(5, d, vectors(rng, 5, d));
-    let plain = map.attention(Mask::None, 1).apply(&z)?;
-    let (mut largest_rank, mut largest) = (0, 0.0_f64);
-    for s in 1..=6 {
-        let mut attention = map.attention(Mask::None, s);
-        if context.mutated {
-            attention.heads[0].w_k.data[0] *= 2.0;
-        }
-        let head = &attention.heads[0];
-        let ranks = [&head.w_q, &head.w_k, &head.w_v, &head.w_o].map(|m| rank(m.cols, &m.data));
-        largest_rank = ranks.into_iter().fold(largest_rank, usize::max);
-        let out = attention.apply(&z)?;
-        largest = out.data.iter().zip(&plain.data).fold(largest, |m, (a, b)| m.max((a - b).abs()));
-    }
-    Ok(Finding::printed(largest_rank == 1 && largest < 1e-14)
-        .count("largest rank", largest_rank)
-        .number("largest difference of outputs", largest))
-}
-
-/// Random points, and for each the largest difference between a formula and the limit of a quotient.
-fn largest_difference(
-    points: usize,
-    formula: impl Fn(&Boltzmann, &[f64], usize) -> f64,
-    quotient: impl Fn(&dyn Fn(f64) -> Ball) -> Ball,
-) -> Result<f64> {
-    let rng = &mut rng(5);
-    let mut largest = 0.0_f64;
-    for _ in 0..points {
-        let n = rng.random_range(2..7);
-        let a: Vec<f64> = vectors(rng, n, 1).iter().map(|x| 4.0 * x).collect();
-        let (point, i) = (Boltzmann::at(&a)?, rng.random_range(0..n));
-        let value = |step: f64| {
-            let moved = |j: usize| if i == j { ball(a[j]) + ball(step) } else { ball(a[j]) };
-            boltz(&(0..n).map(moved).collect::<Vec<Ball>>()).expect("not empty")
-        };
-        largest = largest.max((formula(&point, &a, i) - float(&quotient(&value))).abs());
-    }
-    Ok(largest)
-}
-
-/// The step of quotients.
-const STEP: f64 = 1.0 / (1_u128 << 100) as f64;
-
-fn equation_83(context: &Context) -> Result<Finding> {
-    let points = context.effort(500, 5000);
-    let formula = |point: &Boltzmann, a: &[f64], i: usize| {
-        context.mutate(point.gradient()[i], point.probabilities[i] * (1.0 + a[i] + point.value()))
-    };
-    let quotient = |value: &dyn Fn(f64) -> Ball| (value(STEP) - value(-STEP)) / ball(2.0 * STEP);
-    let largest = largest_difference(points, formula, quotient)?;
-    Ok(Finding::printed(largest < 1e-12).count("points", points).number("largest difference", largest))
-}
-
-fn equation_97(context: &Context) -> Result<Finding> {
-    let points = context.effort(500, 5000);
-    let formula = |point: &Boltzmann, a: &[f64], i: usize| {
-        let p = point.probabilities[i];
-        context.mutate(point.second_derivative(i), p * (1.0 + (1.0 - p) * (1.0 + a[i] - point.value())))
-    };
-    let quotient =
-        |value: &dyn Fn(f64) -> Ball| (value(STEP) - value(0.0) - value(0.0) + value(-STEP)) / ball(STEP) / ball(STEP);
-    let largest = largest_difference(points, formula, quotient)?;
-    Ok(Finding::printed(largest < 1e-12).count("points", points).number("largest difference", largest))
 }

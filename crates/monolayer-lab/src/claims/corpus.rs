@@ -1,4 +1,4 @@
-//! Section 5: what the experiments on a corpus say.
+//! Section 5, and the number of layers: what is run on a corpus.
 
 use monolayer::Memorizer;
 use monolayer::data::context::Contexts;
@@ -12,17 +12,21 @@ use super::{Claim, Context, Finding};
 pub const CLAIMS: &[Claim] = &[
     Claim {
         id: "section-5-memorize",
-        place: "Section 5",
-        statement: "one rank-1 attention layer can memorize the labels of a corpus (as far as contexts allow)",
+        number: "Corollaries 1 and 2, on a corpus",
+        statement: "one rank-1 attention layer can memorize the labels of a corpus, as far as contexts allow",
+        printed: "F(X^(i)) = Y^(i) (17), F(X^(i)+E) = Y^(i) (18)",
+        note: "Section 5 trains such layers; this one is compiled.",
         run: "the corpus compiled and run: every possible token right",
         code: ("crates/monolayer/src/memorize/mod.rs", "compile"),
-        mutation: "W_O = 0",
+        mutation: "W^(O) = 0",
         find: memorize,
     },
     Claim {
         id: "section-5-words",
-        place: "Section 5, Figure 1",
+        number: "beside section 5, Figure 1",
         statement: "the labels of a corpus cannot be had from its words alone",
+        printed: "",
+        note: "Section 5: CoNLL-2003, batches of 32, 400 epochs, 1, 3 and 6 layers without layer normalization; one layer reaches 0.9872 after 800 epochs.",
         run: "each word's majority label against what contexts allow, with and without positions",
         code: ("crates/monolayer/src/data/word_majority.rs", "word_majority"),
         mutation: "a context is its word alone",
@@ -30,17 +34,21 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         id: "section-5-train",
-        place: "Section 5, Figure 1",
+        number: "beside section 5, Figure 1",
         statement: "trained by gradient descent, one rank-1 layer gets more tokens right than words alone allow",
+        printed: "",
+        note: "",
         run: "the corpus (the embedded one, where another is large) trained on for 400 steps of Adam, all of it at once",
         code: ("crates/monolayer-train/src/engine.rs", "step"),
         mutation: "every token is a sequence of its own",
         find: train,
     },
     Claim {
-        id: "section-1-layers",
-        place: "Section 1",
-        statement: "one attention layer does what took Yun et al. |V| + 1 layers and Kim et al. 2n",
+        id: "section-3-layers",
+        number: "section 3.2, footnote 1",
+        statement: "one attention layer of rank 1 does what took Yun et al. |V|^d + 1 layers and Kim et al. 2n",
+        printed: "contextual mappings of |V|^d + 1 self-attention layers (Yun et al.; footnote 1: δ^{−d} layers for a range cut into 1/δ pieces, 0 < δ < 1) and of 2n (Kim et al.)",
+        note: "Their numbers are cited, not run.",
         run: "the attention layers of the compiled corpus, counted, and the rank of their weights",
         code: ("crates/monolayer/src/model/rank.rs", "rank"),
         mutation: "a second row that is no multiple of the first",
@@ -90,7 +98,7 @@ fn words(context: &Context) -> Result<Finding> {
     let (without, with) = (possible(&with_context(false)), possible(&with_context(true)));
     let by_word = possible(&Contexts::of_words(&ids));
     let share = |count: usize| count as f64 / data.tokens() as f64;
-    Ok(Finding::printed(by_word < without && by_word < with)
+    Ok(Finding::ours(by_word < without && by_word < with)
         .number("by words alone", word_majority(data, data).unwrap_or(f64::NAN))
         .number("contexts without positions allow", share(without))
         .number("contexts with positions allow", share(with))
@@ -134,7 +142,7 @@ fn train(context: &Context) -> Result<Finding> {
     }
     let by_word = data.tokens() - Contexts::of_words(&ids).agree(&labels).impossible.len();
     let allowed = data.tokens() - Contexts::new(&ids, &data.offsets, Mask::None, false).agree(&labels).impossible.len();
-    Ok(Finding::printed(best > by_word)
+    Ok(Finding::ours(best > by_word)
         .count("tokens", data.tokens())
         .count("right by words alone", by_word)
         .count("right after training, at best", best)
@@ -157,13 +165,13 @@ fn layers(context: &Context) -> Result<Finding> {
     };
     let head = &attention[0].heads[0];
     let rank = [&head.w_q, &head.w_k, &head.w_v, &head.w_o].map(rank).into_iter().fold(0, usize::max);
-    let layers = attention.len();
+    let (layers, d) = (attention.len(), head.w_k.cols as f64);
     let mut words = data.token_ids();
     words.sort_unstable();
     words.dedup();
     Ok(Finding::printed(layers == 1 && rank == 1)
         .count("attention layers", layers)
         .count("largest rank", rank)
-        .count("layers of Yun et al.", words.len() + 1)
+        .number("log10 of the layers of Yun et al., |V|^d + 1", d * (words.len() as f64).log10())
         .count("layers of Kim et al.", 2 * data.longest()))
 }

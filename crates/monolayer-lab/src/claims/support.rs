@@ -1,12 +1,15 @@
 //! Helpers that several claims share.
 
-use monolayer::arithmetic::{Ball, Interval};
+use monolayer::arithmetic::{Ball, Interval, Number as _};
 use monolayer::data::Format;
 use monolayer::paper::attention::{Attention, AttentionKind, Mask};
+use monolayer::paper::lemmas::Inequality;
 use monolayer::{Dataset, Matrix, Result};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
+
+use super::Finding;
 
 /// A source of random numbers.
 pub fn rng(seed: u64) -> ChaCha8Rng {
@@ -81,4 +84,79 @@ pub fn some(rng: &mut ChaCha8Rng, numbers: &[f64], count: usize) -> Vec<f64> {
 /// The center of a ball, as a float.
 pub fn float(x: &Ball) -> f64 {
     x.to_interval().center()
+}
+
+/// All pairs `j < i` of numbers below `count`.
+pub fn pairs_below(count: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..count).flat_map(|i| (0..i).map(move |j| (i, j)))
+}
+
+/// Whether two numbers agree to within a relative error of 1e-9.
+pub fn near(x: f64, y: f64) -> bool {
+    (x - y).abs() <= 1e-9 * x.abs().max(y.abs())
+}
+
+/// Whether each of some numbers is certainly above the next.
+pub fn falls(chain: &[&Ball]) -> bool {
+    chain.windows(2).all(|pair| pair[1].certainly_less(pair[0]))
+}
+
+/// Inequalities tried, and how they fared.
+pub struct Tally {
+    tried: usize,
+    held: usize,
+    /// The smallest left side over its right side, as a binary logarithm.
+    log2_ratio: f64,
+}
+
+impl Tally {
+    /// Nothing tried yet.
+    pub fn new() -> Self {
+        Self { tried: 0, held: 0, log2_ratio: f64::INFINITY }
+    }
+
+    /// One more.
+    pub fn add(&mut self, statement: &Inequality) {
+        self.tried += 1;
+        self.held += usize::from(statement.holds());
+        let ratio = statement.left.log2_abs().lo() - statement.right.log2_abs().hi();
+        self.log2_ratio = self.log2_ratio.min(ratio);
+    }
+
+    /// Whether something was tried and all held.
+    pub fn all(&self) -> bool {
+        self.tried > 0 && self.held == self.tried
+    }
+
+    /// The numbers.
+    pub fn tell(&self, finding: Finding) -> Finding {
+        finding
+            .count("inequalities", self.tried)
+            .count("that hold", self.held)
+            .number("smallest side against side, log2", self.log2_ratio)
+    }
+}
+
+/// An exact number.
+pub fn ball(x: f64) -> Ball {
+    Ball::new(x, 192)
+}
+
+/// The gap that the lemmas ask for.
+pub fn gap(n: usize) -> f64 {
+    2.0 * (n as f64).ln() + 3.0
+}
+
+/// Two different sets of n numbers with gaps just above `2 log n + 3`.
+pub fn two_sets(rng: &mut ChaCha8Rng) -> (Vec<f64>, Vec<f64>) {
+    loop {
+        let n = rng.random_range(2..8);
+        let rungs = rng.random_range(n + 1..=2 * n);
+        let top = rng.random_range(-50.0..50.0);
+        let numbers = ladder(rng, top, gap(n), rungs);
+        let (a, b) = (some(rng, &numbers, n), some(rng, &numbers, n));
+        if a != b {
+            return (a, b);
+        }
+    }
 }

@@ -14,26 +14,43 @@ use super::{Claim, Context, Finding};
 pub const CLAIMS: &[Claim] = &[
     Claim {
         id: "theorem-1",
-        place: "Theorem 1",
-        statement: "no hardmax layer is a contextual mapping (printed for any n; repaired: n >= 4, ties shared equally)",
-        run: "three heads on all sets of three numbers; (1,2,5,6)v and (1,3,4,6)v through random layers, exactly",
+        number: "Theorem 1, (5)",
+        statement: "no 1-layer hardmax self-attention, of any number of heads, is a contextual mapping",
+        printed: "1-layer multi-head self-attention F_H^(SA)(Z) = Z + Σ_{i=1}^h W_i^(O) (W_i^(V) Z) σ_H[(W_i^(K) Z)ᵀ(W_i^(Q) Z)] (5) cannot be a contextual mapping; W_i^(V), W_i^(K), W_i^(Q) ∈ R^{s×d}, W_i^(O) ∈ R^{d×s}",
+        note: "No number of tokens is printed: n = 4 decides. Ties are shared equally, which is a choice within the paper's \"sum to one\".",
+        run: "(1,2,5,6)v and (1,3,4,6)v through random layers, exactly: equal outputs at v and 6v for every one",
         code: ("crates/monolayer/src/paper/hardmax/mod.rs", "witness"),
         mutation: "the second sequence is (1,3,5,6)v",
         find: theorem_1,
     },
     Claim {
         id: "theorem-1-proof",
-        place: "Theorem 1, proof",
-        statement: "no hardmax layer tells (a1,a2,a4)v from (a1,a3,a4)v",
-        run: "(1,2,4) and (1,3,4) through a head that takes the mean, exactly",
+        number: "Theorem 1, proof, (22) to (24)",
+        statement: "no hardmax layer tells (α₁v, α₂v, α₄v) from (α₁v, α₃v, α₄v)",
+        printed: "V = {α₁v, α₂v, α₃v, α₄v}, α₁ < α₂ < α₃ < α₄, v ≠ 0 (22): (W_i^(K) v aᵀ)ᵀ(W_i^(Q) α₂v) = ((W_i^(K) v)ᵀ(W_i^(Q) v)) α₂ · a (24), its maximum is attained only where a is α₁ or α₄, so no number of heads tells (α₁v, α₂v, α₄v) from (α₁v, α₃v, α₄v)",
+        note: "The scalar in (24) may be 0; then all places tie, and the head takes the mean of all tokens. (24) itself holds.",
+        run: "α = 1, 2, 3, 4: (1,2,4) and (1,3,4) through a head whose query is 0, exactly",
         code: ("crates/monolayer/src/paper/hardmax/mod.rs", "printed_pair"),
         mutation: "the head's query does not vanish",
         find: theorem_1_proof,
     },
     Claim {
+        id: "theorem-1-three-tokens",
+        number: "beside Theorem 1",
+        statement: "with three tokens and no zero token, a hardmax layer of three heads can be a contextual mapping",
+        printed: "",
+        note: "Where Theorem 1 stops. For one or two tokens mean pooling is one, too.",
+        run: "three heads (mean, largest, smallest) on all sets of three numbers of {1, …, 6}, exactly",
+        code: ("crates/monolayer/src/paper/hardmax/mod.rs", "HardmaxLayer"),
+        mutation: "without the head that takes the mean",
+        find: three_tokens,
+    },
+    Claim {
         id: "theorem-1-zero-token",
-        place: "Theorem 1, three tokens",
-        statement: "no hardmax layer tells (0,1,4)v from (0,2,3)v at the zero token",
+        number: "beside Theorem 1",
+        statement: "with three tokens, no hardmax layer tells (0,1,4)v from (0,2,3)v at the zero token",
+        printed: "",
+        note: "",
         run: "both through random layers, exactly",
         code: ("crates/monolayer/src/paper/hardmax/mod.rs", "HardmaxLayer"),
         mutation: "the second sequence is (0,2,4)v",
@@ -41,11 +58,13 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         id: "theorem-1-softmax",
-        place: "Theorem 1, against Theorem 2",
-        statement: "softmax of rank 1 tells apart at every shared token what no hardmax layer does",
-        run: "(1,2,5,6) and (1,3,4,6) through one rank-1 layer, enclosed",
+        number: "Theorems 1 and 2, sections 3.3, 3.4",
+        statement: "softmax of rank 1 tells apart what no hardmax layer does",
+        printed: "one layer of hardmax attention is no contextual mapping (Theorem 1); one layer of softmax attention with W^(V), W^(K), W^(Q) of rank 1 is one (Theorem 2)",
+        note: "",
+        run: "(1,2,5,6) and (1,3,4,6) through one rank-1 layer, enclosed: apart at 1 and at 6",
         code: ("crates/monolayer/src/paper/hardmax/mod.rs", "softmax_gap"),
-        mutation: "kappa = 0",
+        mutation: "the query's weight is 0",
         find: softmax,
     },
 ];
@@ -69,7 +88,14 @@ fn head(query: i64, into: usize) -> AttentionHead<RBig> {
 }
 
 fn theorem_1(context: &Context) -> Result<Finding> {
-    let heads = vec![head(0, 1), head(1, 2), head(-1, 3)];
+    let layers = context.effort(1000, 10_000);
+    let second: &[i64] = context.mutate(&[1, 3, 4, 6], &[1, 3, 5, 6]);
+    let blind = blind(layers, [&[1, 2, 5, 6], second], &[0, 3]);
+    Ok(Finding::printed(blind == layers).count("random layers", layers).count("that cannot tell the pair apart", blind))
+}
+
+fn three_tokens(context: &Context) -> Result<Finding> {
+    let heads = vec![head(context.mutate(0, 1), 1), head(1, 2), head(-1, 3)];
     let layer = HardmaxLayer::new(&Attention { kind: AttentionKind::Hardmax, mask: Mask::None, heads });
     let v = [RBig::ONE, RBig::ZERO, RBig::ZERO, RBig::ZERO];
     let (mut contexts, mut different) = (0, HashSet::new());
@@ -78,17 +104,9 @@ fn theorem_1(context: &Context) -> Result<Finding> {
         contexts += out.rows;
         different.extend(out.iter_rows().map(<[RBig]>::to_vec));
     }
-    let layers = context.effort(1000, 10_000);
-    let second: &[i64] = context.mutate(&[1, 3, 4, 6], &[1, 3, 5, 6]);
-    let blind = blind(layers, [&[1, 2, 5, 6], second], &[0, 3]);
-    Ok(Finding::repaired(different.len() < contexts, blind == layers)
-        .count("contexts of three tokens", contexts)
-        .count("told apart by three heads", different.len())
-        .count("random layers on four tokens", layers)
-        .count("that cannot tell the pair apart", blind)
-        .counterexample(
-            "three heads (mean, largest, smallest) are a contextual mapping of three tokens without a zero",
-        ))
+    Ok(Finding::ours(different.len() == contexts)
+        .count("tokens in sets of three", contexts)
+        .count("different outputs", different.len()))
 }
 
 fn theorem_1_proof(context: &Context) -> Result<Finding> {
@@ -101,14 +119,16 @@ fn theorem_1_proof(context: &Context) -> Result<Finding> {
     Ok(Finding::printed(found.blind())
         .number("output for (1,2,4)", a.to_f64().value())
         .number("output for (1,3,4)", b.to_f64().value())
-        .counterexample(format!("at token 4 mean pooling gives {a} and {b}")))
+        .counterexample(format!(
+            "α = 1, 2, 3, 4, W^(Q) = 0: the mean of all tokens gives {a} for (1,2,4) and {b} for (1,3,4)"
+        )))
 }
 
 fn zero_token(context: &Context) -> Result<Finding> {
     let layers = context.effort(1000, 10_000);
     let second: &[i64] = context.mutate(&[0, 2, 3], &[0, 2, 4]);
     let blind = blind(layers, [&[0, 1, 4], second], &[0]);
-    Ok(Finding::printed(blind == layers).count("random layers", layers).count("that cannot tell the pair apart", blind))
+    Ok(Finding::ours(blind == layers).count("random layers", layers).count("that cannot tell the pair apart", blind))
 }
 
 fn softmax(context: &Context) -> Result<Finding> {

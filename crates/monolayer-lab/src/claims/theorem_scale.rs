@@ -1,64 +1,76 @@
-//! Theorem 2 at its own scale, where ids are far closer than floats can tell.
+//! Theorem 2 at its own scale, where ids are far closer than floats can tell, and beside it.
 
 use dashu_ratio::RBig;
 use monolayer::context_map::View;
 use monolayer::context_map::coincidence;
+use monolayer::context_map::float_weights::FloatWeights;
 use monolayer::context_map::theorem_weights::weights::Scale;
 use monolayer::context_map::theorem_weights::{Certified, Request, Way, certify, toys};
+use monolayer::data::Format;
 use monolayer::data::embedding::Embedding;
 use monolayer::data::positions::Positions;
 use monolayer::data::token_vectors::TokenVectors;
 use monolayer::paper::attention::Mask;
-use monolayer::paper::counterexamples::equation_47;
 use monolayer::{Dataset, Result};
+use serde_json::json;
 
 use super::{Claim, Context, Finding};
 
 pub const CLAIMS: &[Claim] = &[
     Claim {
         id: "theorem-2",
-        place: "Theorem 2",
-        statement: "one softmax layer of rank 1 is an (r, delta)-contextual mapping (repaired: r_min > 0)",
-        run: "a zero token; toys of 4 and 5 vectors with the paper's weights, gaps proved in two ways, against delta of (8)",
+        number: "Theorem 2, (6) to (8)",
+        statement: "one softmax layer of one head with W^(V), W^(K), W^(Q) of rank 1 is an (r, δ)-contextual mapping",
+        printed: "X^(1), …, X^(N) ∈ R^{d×n}, X^(i)_{:,k} ≠ X^(i)_{:,l} for any i ∈ [N], k, l ∈ [n] (6), tokenwise (r_min, r_max, ε)-separated ⇒ there are W^(O) ∈ R^{d×s}, W^(V), W^(K), W^(Q) ∈ R^{s×d}, the last three of rank 1, such that F_S^(SA) with h = 1 is an (r, δ)-contextual mapping, r = r_max + ε/4 (7), δ = 2(log n)² ε² r_min / (r_max² (|V|+1)⁴ (2 log n + 3) π d) · exp(−(|V|+1)⁴ (2 log n + 3) π d r_max² / (4 ε r_min)) (8)",
+        note: "(6) is read with k ≠ l. The proof takes δ = 2 log n + 3 where (14) asks for more: finitely many strict inequalities leave room. Here |uᵀu'| of (29) is rounded up to 13 bits.",
+        run: "toys of 4 and 5 vectors with the proof's weights: norms against (7), gaps proved in two ways against (8)",
         code: ("crates/monolayer/src/context_map/theorem_weights/mod.rs", "certify"),
         mutation: "a tenth of the exponent in (8)",
         find: theorem_2,
     },
     Claim {
+        id: "theorem-2-zero-token",
+        number: "beside Theorem 2, Definition 1",
+        statement: "r_min > 0 is necessary: a zero token has the same id in {0,1,4}v and {0,2,3}v, whatever the weights",
+        printed: "",
+        note: "Definition 1 excludes a zero token for every r_min ≥ 0; Lemma 3 and Corollary 1 print r_min > 0. For r_min = 0 (8) is undefined.",
+        run: "the ids at the zero token compared exactly: for a query of 0 they are equal if and only if the means are",
+        code: ("crates/monolayer/src/context_map/coincidence.rs", "key"),
+        mutation: "the second set is {0,2,4}",
+        find: zero_token,
+    },
+    Claim {
         id: "theorem-2-corpus",
-        place: "Theorem 2, on a corpus",
-        statement: "the theorem's own weights tell all contexts of a corpus with positions apart, by more than delta of (8)",
-        run: "the corpus with the paper's weights, neighboring ids compared at their first difference, in logarithms",
+        number: "Theorem 2, (8), on a corpus",
+        statement: "the proof's weights tell all contexts of a corpus with positions apart, by more than δ of (8)",
+        printed: "δ of (8), n the longest length, V the different (word, place)",
+        note: "Lengths differ here, which Theorem 2 leaves to Remark 1.",
+        run: "the corpus with the proof's weights, neighboring ids compared at their first difference, in logarithms",
         code: ("crates/monolayer/src/context_map/theorem_weights/identity.rs", "Identity"),
         mutation: "a thousandth of the exponent in (8)",
         find: corpus,
     },
     Claim {
         id: "theorem-2-plus",
-        place: "Theorem 2, with Lemma S in place of Lemma 1",
-        statement: "smaller weights than the paper's are a contextual mapping with larger gaps",
+        number: "beside Theorem 2",
+        statement: "smaller weights than the proof's are a contextual mapping with larger gaps (Lemma S in place of Lemma 1)",
+        printed: "",
+        note: "",
         run: "toys of 4 and 5 vectors, both weights, gaps proved",
         code: ("crates/monolayer/src/context_map/theorem_weights/weights.rs", "Weights"),
         mutation: "the two are exchanged",
         find: plus,
     },
     Claim {
-        id: "equation-42",
-        place: "(42)",
-        statement: "the gap of g is above (42) (repaired: times 8 epsilon r_min)",
-        run: "pairs of three small numbers with the paper's weights, the gap bounded from above",
-        code: ("crates/monolayer/src/paper/counterexamples.rs", "equation_47"),
-        mutation: "the repair drops the factor, too",
-        find: equation_42,
-    },
-    Claim {
-        id: "equation-47",
-        place: "(47)",
-        statement: "the gap of ids is above (47) (repaired: (8))",
-        run: "pairs of three small numbers with the paper's weights, the gap bounded from above",
-        code: ("crates/monolayer/src/paper/counterexamples.rs", "equation_47"),
-        mutation: "(47) in the place of (8)",
-        find: equation_47_itself,
+        id: "theorem-2-floats",
+        number: "beside Theorem 2",
+        statement: "weights that a float holds can be a contextual mapping, too",
+        printed: "",
+        note: "",
+        run: "a search for weights on sets that share their means, its gap certified",
+        code: ("crates/monolayer/src/context_map/float_weights.rs", "build"),
+        mutation: "the query's weight is 0",
+        find: floats,
     },
 ];
 
@@ -66,7 +78,7 @@ pub const CLAIMS: &[Claim] = &[
 const MOST_BITS: usize = 1 << 17;
 
 /// The map of Theorem 2 for a dataset, certified.
-fn certified(data: &Dataset, scale: Scale, way: Way, positions: &Positions) -> Result<Certified> {
+pub fn certified(data: &Dataset, scale: Scale, way: Way, positions: &Positions) -> Result<Certified> {
     let vectors = TokenVectors::new(data, &Embedding::Sign(64), positions, 0, 0)?;
     let request = Request { scale, way, max_bits: MOST_BITS, seed: 0, candidates: 20 };
     certify(&View::new(data, &vectors, Mask::None), &request)
@@ -78,24 +90,31 @@ fn log2_gap(found: &Certified) -> f64 {
 }
 
 fn theorem_2(context: &Context) -> Result<Finding> {
-    // For a query of 0, ids are equal exactly if the means of the projected tokens are; d = 1 and v = 1.
-    let key = |tokens: [i64; 3]| coincidence::key(&RBig::ZERO, &tokens.map(RBig::from));
-    let zero_token_blind = key([0, 1, 4]) == key([0, 2, 3]);
     let [four, five] =
         [toys::four(), toys::five()].map(|data| certified(&data, Scale::Paper, Way::Direct, &Positions::None));
     let (four, five) = (four?, five?);
     let again = certified(&toys::five(), Scale::Paper, Way::Identity, &Positions::None)?;
     let log2_of_8 = |found: &Certified| found.theorem_above * context.mutate(1.0, 0.1);
-    let above = |found: &Certified| log2_gap(found) > log2_of_8(found);
+    let holds = |found: &Certified| found.r < found.theorem.r && log2_gap(found) > log2_of_8(found);
     let disagreement = (log2_gap(&five) / log2_gap(&again) - 1.0).abs();
-    let holds = above(&four) && above(&five) && disagreement < 1e-6;
-    Ok(Finding::repaired(!zero_token_blind && holds, holds)
-        .number("four vectors, pairs: log2 of the gap", log2_gap(&four))
-        .number("of delta (8)", log2_of_8(&four))
+    Ok(Finding::printed(holds(&four) && holds(&five) && disagreement < 1e-6)
+        .number("four vectors, pairs: ids are shorter than", four.r)
+        .number("r of (7)", four.theorem.r)
+        .number("log2 of the gap", log2_gap(&four))
+        .number("log2 of δ of (8)", log2_of_8(&four))
         .number("five vectors, triples: log2 of the gap", log2_gap(&five))
-        .number("of delta (8) there", log2_of_8(&five))
-        .number("both ways differ by, relatively", disagreement)
-        .counterexample("a zero token has the same id in {0, 1, 4} and {0, 2, 3}, whatever the weights"))
+        .number("log2 of δ of (8) there", log2_of_8(&five))
+        .number("both ways differ by, relatively", disagreement))
+}
+
+fn zero_token(context: &Context) -> Result<Finding> {
+    // d = 1 and v = 1.
+    let key = |tokens: [i64; 3]| coincidence::key(&RBig::ZERO, &tokens.map(RBig::from));
+    let second = context.mutate([0, 2, 3], [0, 2, 4]);
+    let sum = |tokens: [i64; 3]| tokens.iter().sum::<i64>() as f64;
+    Ok(Finding::ours(key([0, 1, 4]) == key(second))
+        .number("mean of {0,1,4}", sum([0, 1, 4]) / 3.0)
+        .number("mean of the second set", sum(second) / 3.0))
 }
 
 fn corpus(context: &Context) -> Result<Finding> {
@@ -104,13 +123,13 @@ fn corpus(context: &Context) -> Result<Finding> {
     Ok(Finding::printed(log2_gap(&found) > log2_of_8)
         .count("different (word, place)", found.weights.separation.vocabulary)
         .count("neighboring pairs of ids", found.identity.as_ref().map_or(0, |way| way.pairs))
-        .number("log2 of delta (8)", log2_of_8)
+        .number("log2 of δ of (8)", log2_of_8)
         .number("log2 of the gap, proved", log2_gap(&found))
-        .number("kappa", found.weights.kappa))
+        .number("|uᵀu'|", found.weights.kappa))
 }
 
 fn plus(context: &Context) -> Result<Finding> {
-    let mut finding = Finding::printed(true);
+    let mut finding = Finding::ours(true);
     let names =
         [["log2 of the gap, four vectors", "paper's, four"], ["log2 of the gap, five vectors", "paper's, five"]];
     for (names, data) in names.into_iter().zip([toys::four(), toys::five()]) {
@@ -123,22 +142,18 @@ fn plus(context: &Context) -> Result<Finding> {
     Ok(finding)
 }
 
-fn equation_42(context: &Context) -> Result<Finding> {
-    let found = equation_47()?;
-    // (8) is (42), repaired, times the length of W_O.
-    let repaired = found.log2_ids > context.mutate(found.log2_8, found.log2_47);
-    Ok(Finding::repaired(found.log2_g >= found.log2_42, repaired)
-        .number("log2 of (42)", found.log2_42)
-        .number("log2 of the gap of g, at most", found.log2_g)
-        .counterexample(format!("pairs of {:?} times 2^-{}", found.tokens, found.power)))
-}
-
-fn equation_47_itself(context: &Context) -> Result<Finding> {
-    let found = equation_47()?;
-    let repaired = found.log2_ids > context.mutate(found.log2_8, found.log2_47);
-    Ok(Finding::repaired(found.log2_ids >= found.log2_47, repaired)
-        .number("log2 of (47)", found.log2_47)
-        .number("log2 of the gap of ids, at most", found.log2_ids)
-        .number("log2 of (8)", found.log2_8)
-        .counterexample(format!("pairs of {:?} times 2^-{}", found.tokens, found.power)))
+fn floats(context: &Context) -> Result<Finding> {
+    let sequences = [[1.0, 2.0, 5.0, 6.0], [1.0, 3.0, 4.0, 6.0], [1.0, 2.0, 4.0, 7.0], [2.0, 3.0, 4.0, 5.0]];
+    let lines = sequences.map(|tokens: [f64; 4]| json!({ "tokens": tokens.map(|x| [x]) }).to_string());
+    let data = Dataset::read("sets", Format::JsonLines, lines.join("\n").as_bytes())?;
+    let vectors = TokenVectors::new(&data, &Embedding::Sign(1), &Positions::None, 0, 0)?;
+    let view = View::new(&data, &vectors, Mask::None);
+    let kappa = context.mutate(None, Some(0.0));
+    let scale = FloatWeights { labels_only: false, kappa, w_o: None, seed: 0, candidates: 32 };
+    let found = scale.build(&view, None)?;
+    let log2_delta = found.certificate.log2_delta().unwrap_or(f64::NEG_INFINITY);
+    Ok(Finding::ours(found.certificate.holds())
+        .count("contexts", view.contexts.count)
+        .count("pairs with equal ids", found.certificate.coinciding.len())
+        .number("log2 of δ, certified", log2_delta))
 }

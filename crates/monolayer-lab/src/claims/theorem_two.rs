@@ -1,78 +1,168 @@
-//! Theorem 2 and its constants.
+//! The proof of Theorem 2, from (25) to (41), and the case n = 1.
 
-use monolayer::arithmetic::{Interval, Number as _};
-use monolayer::context_map::View;
-use monolayer::context_map::float_weights::FloatWeights;
-use monolayer::data::embedding::Embedding;
+use std::f64::consts::PI;
+
+use monolayer::arithmetic::{Ball, Interval, Number};
+use monolayer::context_map::theorem_weights::weights::Scale;
+use monolayer::context_map::theorem_weights::{Way, toys};
 use monolayer::data::positions::Positions;
 use monolayer::data::separation::{Separation, separation};
-use monolayer::data::token_vectors::TokenVectors;
 use monolayer::model::exact::map_attention;
-use monolayer::paper::attention::Mask;
+use monolayer::paper::attention::{Attention, Mask};
+use monolayer::paper::boltzmann::{boltz, g};
 use monolayer::paper::theorem_two::Guarantee;
-use monolayer::{Compiled, Dataset, Matrix, Memorizer, Method, Result};
-use serde_json::{Value, json};
+use monolayer::{Dataset, Matrix, Result};
+use serde_json::json;
 
-use super::support::{dataset, rng, vectors};
+use super::support::{dataset, float, pairs_below, rng, vectors};
+use super::theorem_scale::certified;
 use super::{Claim, Context, Finding};
 
 pub const CLAIMS: &[Claim] = &[
     Claim {
-        id: "theorem-2-one-token",
-        place: "Theorem 2, n = 1",
-        statement: "delta of (8) is positive for n = 1 (repaired: the gap is above epsilon / 2)",
-        run: "the formula; single tokens through attention with W_O of (32), enclosed",
-        code: ("crates/monolayer/src/paper/theorem_two.rs", "log2_delta"),
-        mutation: "W_O = -1",
-        find: one_token,
-    },
-    Claim {
-        id: "theorem-2-floats",
-        place: "Theorem 2, at the size of floats",
-        statement: "weights that a float holds can be a contextual mapping, too",
-        run: "a search for weights on sets that share their means, its gap certified",
-        code: ("crates/monolayer/src/context_map/float_weights.rs", "build"),
-        mutation: "kappa = 0",
-        find: floats,
-    },
-    Claim {
         id: "equation-7",
-        place: "(7), (32)",
-        statement: "ids are shorter than r = r_max + epsilon / 4",
-        run: "the paper's weights on all pairs of four vectors, ids enclosed",
+        number: "(7), (26), (27), (32) to (34), (46)",
+        statement: "attention adds less than ε/4 to a token, so ids are shorter than r = r_max + ε/4",
+        printed: "‖W^(O)u''‖ = ε/(4 r_max) (32) ⇒ ‖W^(O)(W^(V)X^(i)) σ_S[(W^(K)X^(i))ᵀ(W^(Q)X^(i)_{:,k})]‖ ≤ ε/(4 r_max) · max_{k'∈[n]} ‖X^(i)_{:,k'}‖ (33) < ε/4 (26), (34) ⇒ ‖F_S^(SA)(X^(i))_{:,k}‖ < r_max + ε/4 (27), which is r of (7) and (46)",
+        note: "",
+        run: "the proof's weights on all pairs of four vectors, what attention adds and ids enclosed",
         code: ("crates/monolayer/src/paper/theorem_two.rs", "Guarantee"),
-        mutation: "W_O eight times as long",
+        mutation: "W^(O) eight times as long",
         find: equation_7,
     },
     Claim {
-        id: "equation-8",
-        place: "(8), (45)",
-        statement: "delta of (8) scales like a length when all tokens are scaled",
-        run: "the formula for tokens scaled by powers of two",
-        code: ("crates/monolayer/src/paper/theorem_two.rs", "Guarantee"),
-        mutation: "the factor 8 epsilon r_min is dropped",
-        find: equation_8,
+        id: "equation-28",
+        number: "(28)",
+        statement: "ids of different tokens are more than ε/2 apart",
+        printed: "‖F_S^(SA)(X^(i))_{:,k} − F_S^(SA)(X^(j))_{:,l}‖ ≥ ‖X^(i)_{:,k} − X^(j)_{:,l}‖ − ‖W^(O)(W^(V)X^(i)) σ_S[(W^(K)X^(i))ᵀ(W^(Q)X^(i)_{:,k})]‖ − ‖W^(O)(W^(V)X^(j)) σ_S[(W^(K)X^(j))ᵀ(W^(Q)X^(j)_{:,l})]‖ > ε − ε/4 − ε/4 = ε/2 for any i, j ∈ [N], k, l ∈ [n] with X^(i)_{:,k} ≠ X^(j)_{:,l}",
+        note: "That δ of (8) is at most ε/2, which Theorem 2 needs here, is not said but true: (8)/(ε/2) < 8 (log n)² / ((n+1)⁴ (2 log n + 3) π), since ε < 2 r_max, r_min < r_max and |V| ≥ n.",
+        run: "the proof's weights on all pairs of four vectors, ids enclosed; the bound of (8)/(ε/2) for n to 1000",
+        code: ("crates/monolayer-lab/src/claims/theorem_two.rs", "equation_28"),
+        mutation: "W^(O) eight times as long",
+        find: equation_28,
+    },
+    Claim {
+        id: "theorem-2-one-token",
+        number: "Theorem 2, (8), n = 1",
+        statement: "for n = 1 δ of (8) is 0, and ids are more than 0 apart",
+        printed: "(8) with log 1 = 0: δ = 0; ‖F_S^(SA)(X^(i))_{:,k} − F_S^(SA)(X^(j))_{:,l}‖ > δ",
+        note: "By (28) the gap is even above ε/2.",
+        run: "single tokens through attention with W^(O) of (32), enclosed",
+        code: ("crates/monolayer/src/paper/theorem_two.rs", "log2_delta"),
+        mutation: "W^(O) = −1",
+        find: one_token,
+    },
+    Claim {
+        id: "equation-38",
+        number: "(35) to (38)",
+        statement: "no score is above r of (37) in absolute value (as printed, uᵀu'ᵀ stands for uᵀu')",
+        printed: "a^(i) = (W^(K)X^(i))ᵀ(W^(Q)X^(i)_{:,k}) (35); |a^(i)_{k'}| = |(W^(K)X^(i)_{:,k'})ᵀ(W^(Q)X^(i)_{:,k})| = |(vᵀX^(i)_{:,k'})ᵀ| · |uᵀu'ᵀ| · |vᵀX^(i)_{:,k}| ≤ (|V|+1)⁴ πd/(8 ε r_min) δ r_max² (38), which is r of (37)",
+        note: "The second prime sign of a transpose may be the transcription's.",
+        run: "all scores of all pairs of four vectors, |uᵀu'| as in (29), against (37); whether the product can be formed for s = 2",
+        code: ("crates/monolayer-lab/src/claims/theorem_two.rs", "equation_38"),
+        mutation: "half of the bound",
+        find: equation_38,
+    },
+    Claim {
+        id: "equation-41",
+        number: "(39) to (41)",
+        statement: "the gap of Boltzmann values is the gap of mean values times |vᵀX^(i)_{:,k}| |uᵀu'| (as printed, |u'ᵀu'|)",
+        printed: "(log n)² e^{−2r} = δ' < |(a^(i))ᵀσ_S[a^(i)] − (a^(j))ᵀσ_S[a^(j)]| (39), (40) = |(X^(i)_{:,k})ᵀ(W^(Q))ᵀW^(K)(X^(i)σ_S[a^(i)] − X^(j)σ_S[a^(j)])| = |(X^(i)_{:,k})ᵀ v u'ᵀu vᵀ(X^(i)σ_S[a^(i)] − X^(j)σ_S[a^(j)])| = |vᵀX^(i)_{:,k}| · |u'ᵀu'| · |(vᵀX^(i))σ_S[a^(i)] − (vᵀX^(j))σ_S[a^(j)]| ≤ r_max (|V|+1)⁴ (πd/8) δ/(ε r_min) · |(vᵀX^(i))σ_S[a^(i)] − (vᵀX^(j))σ_S[a^(j)]| (41)",
+        note: "The line before has u'ᵀu; u'ᵀu' may be the transcription's.",
+        run: "(0.9, 0.4) in two pairs of four vectors with u = 1, u' as in (29), in balls of 8,192 bits: both sides of the equation",
+        code: ("crates/monolayer-lab/src/claims/theorem_two.rs", "equation_41"),
+        mutation: "2 uᵀu' in the repair",
+        find: equation_41,
     },
 ];
 
 /// Four vectors in the plane.
-const VOCABULARY: [[f64; 2]; 4] = [[0.9, 0.4], [-0.7, 0.8], [0.2, -1.1], [1.3, -0.5]];
+pub const VOCABULARY: [[f64; 2]; 4] = [[0.9, 0.4], [-0.7, 0.8], [0.2, -1.1], [1.3, -0.5]];
 
-/// All pairs of them as sequences.
+/// All pairs of them.
+pub const VOCABULARY_PAIRS: [(usize, usize); 6] = [(1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2)];
+
+/// All pairs as sequences with labels.
 pub fn toy() -> Result<Dataset> {
     let pair =
-        |i: usize, j: usize| (vec![VOCABULARY[i].to_vec(), VOCABULARY[j].to_vec()], vec![json!(i), json!(i + j)]);
-    dataset(&(0..4).flat_map(|i| (0..i).map(move |j| pair(i, j))).collect::<Vec<_>>())
+        |(i, j): (usize, usize)| (vec![VOCABULARY[i].to_vec(), VOCABULARY[j].to_vec()], vec![json!(i), json!(i + j)]);
+    dataset(&VOCABULARY_PAIRS.map(pair))
 }
 
-/// The paper's weights for it.
-fn paper_weights(data: &Dataset) -> Result<Compiled> {
-    Memorizer::new().method(Method::Paper).max_bits(1 << 15).compile(data)
+/// The attention of the proof for all pairs of the four vectors, its output weight times a factor.
+pub fn paper_attention<N: Number>(factor: f64, number: impl Fn(&f64) -> N + Copy) -> Result<Attention<N>> {
+    let found = certified(&toys::four(), Scale::Paper, Way::Identity, &Positions::None)?;
+    let mut attention = found.weights.map.attention(Mask::None, 1);
+    attention.heads[0].w_o.data.iter_mut().for_each(|w| *w *= factor);
+    Ok(map_attention(&attention, number))
+}
+
+/// A unit vector of the plane.
+pub fn unit(angle: f64) -> [f64; 2] {
+    [angle.cos(), angle.sin()]
+}
+
+/// The projections of the four vectors.
+pub fn projections(v: [f64; 2]) -> [f64; 4] {
+    VOCABULARY.map(|x| x[0] * v[0] + x[1] * v[1])
+}
+
+/// `|u . u'|` of (29) for the four vectors in pairs.
+pub fn kappa(constants: &Separation) -> f64 {
+    625.0 * 2.0 * PI / 8.0 * (2.0 * 2_f64.ln() + 3.0) / (constants.epsilon * constants.r_min)
+}
+
+fn norm(x: &mut dyn Iterator<Item = Interval>) -> Interval {
+    x.fold(Interval::zero(), |sum, x| sum + x.square()).sqrt()
+}
+
+/// `(token, id, what attention added)` for all places of all pairs.
+fn ids(factor: f64) -> Result<Vec<(usize, Vec<Interval>, f64)>> {
+    let attention = paper_attention(factor, |&x| Interval::point(x))?;
+    let mut all = Vec::new();
+    for (i, j) in VOCABULARY_PAIRS {
+        let tokens = [VOCABULARY[i], VOCABULARY[j]].concat();
+        let z = Matrix::new(2, 2, tokens.into_iter().map(Interval::point).collect());
+        let out = attention.apply(&z)?;
+        for ((token, x), id) in [i, j].into_iter().zip(z.iter_rows()).zip(out.iter_rows()) {
+            let added = norm(&mut id.iter().zip(x).map(|(&a, &b)| a - b)).hi();
+            all.push((token, id.to_vec(), added));
+        }
+    }
+    Ok(all)
+}
+
+fn equation_7(context: &Context) -> Result<Finding> {
+    let constants = separation(2, &VOCABULARY.concat());
+    let (r, quarter) = (constants.r_max + constants.epsilon / 4.0, constants.epsilon / 4.0);
+    let ids = ids(context.mutate(1.0, 8.0))?;
+    let longest = ids.iter().map(|id| norm(&mut id.1.iter().copied()).hi()).fold(0.0, f64::max);
+    let added = ids.iter().map(|id| id.2).fold(0.0, f64::max);
+    Ok(Finding::printed(longest < r && added < quarter)
+        .number("most that attention adds", added)
+        .number("ε/4", quarter)
+        .number("longest id", longest)
+        .number("r of (7)", r))
+}
+
+fn equation_28(context: &Context) -> Result<Finding> {
+    let constants = separation(2, &VOCABULARY.concat());
+    let half = constants.epsilon / 2.0;
+    let ids = ids(context.mutate(1.0, 8.0))?;
+    let added = ids.iter().map(|id| id.2).fold(0.0, f64::max);
+    let apart = |(i, j): (usize, usize)| norm(&mut ids[i].1.iter().zip(&ids[j].1).map(|(&a, &b)| a - b)).lo();
+    let smallest = pairs_below(ids.len()).filter(|&(i, j)| ids[i].0 != ids[j].0).map(apart).fold(f64::MAX, f64::min);
+    let share = |n: f64| 8.0 * n.ln().powi(2) / ((n + 1.0).powi(4) * (2.0 * n.ln() + 3.0) * PI);
+    let largest = (2..=1000).map(|n| share(f64::from(n))).fold(0.0, f64::max);
+    Ok(Finding::printed(added < constants.epsilon / 4.0 && smallest > half && largest < 1.0)
+        .number("smallest distance of ids of different tokens", smallest)
+        .number("ε/2", half)
+        .number("(8)/(ε/2) at most, any data", largest))
 }
 
 fn one_token(context: &Context) -> Result<Finding> {
     let constants = Separation { r_min: 1.0, r_max: 2.0, epsilon: 1.0 };
-    let formula = Guarantee::new(3, 1, 1, &constants).map_or(0.0, |found| found.log2_delta.exp2());
+    let formula = Guarantee::new(3, 1, 1, &constants).map_or(f64::NAN, |found| found.log2_delta.exp2());
     let mut smallest = f64::INFINITY;
     for seed in 0..20 {
         let tokens = vectors(&mut rng(seed), 10, 1);
@@ -84,57 +174,58 @@ fn one_token(context: &Context) -> Result<Finding> {
         let gap = ids.windows(2).map(|pair| (pair[1] - pair[0]).lo()).fold(f64::INFINITY, f64::min);
         smallest = smallest.min(gap / s.epsilon);
     }
-    Ok(Finding::repaired(formula > 0.0, smallest > 0.5)
-        .number("delta of (8)", formula)
-        .number("smallest gap over epsilon", smallest)
-        .counterexample("(log 1)^2 = 0"))
+    Ok(Finding::printed(smallest > formula).number("δ of (8)", formula).number("smallest gap over ε", smallest))
 }
 
-fn floats(context: &Context) -> Result<Finding> {
-    let sequence = |tokens: [f64; 4]| (tokens.map(|x| vec![x]).to_vec(), Vec::<Value>::new());
-    let sequences = [[1.0, 2.0, 5.0, 6.0], [1.0, 3.0, 4.0, 6.0], [1.0, 2.0, 4.0, 7.0], [2.0, 3.0, 4.0, 5.0]];
-    let lines: Vec<String> = sequences.map(|s| json!({ "tokens": sequence(s).0 }).to_string()).to_vec();
-    let data = Dataset::read("sets", monolayer::data::Format::JsonLines, lines.join("\n").as_bytes())?;
-    let vectors = TokenVectors::new(&data, &Embedding::Sign(1), &Positions::None, 0, 0)?;
-    let view = View::new(&data, &vectors, Mask::None);
-    let kappa = context.mutate(None, Some(0.0));
-    let scale = FloatWeights { labels_only: false, kappa, w_o: None, seed: 0, candidates: 32 };
-    let found = scale.build(&view, None)?;
-    let log2_delta = found.certificate.log2_delta().unwrap_or(f64::NEG_INFINITY);
-    Ok(Finding::printed(found.certificate.holds())
-        .count("contexts", view.contexts.count)
-        .count("pairs with equal ids", found.certificate.coinciding.len())
-        .number("log2 of delta, certified", log2_delta))
-}
-
-fn equation_7(context: &Context) -> Result<Finding> {
-    let data = toy()?;
-    let mut attention = paper_weights(&data)?.paper().expect("the paper's constants").attention.clone();
-    attention.heads[0].w_o.data.iter_mut().for_each(|w| *w *= context.mutate(1.0, 8.0));
-    let attention = map_attention(&attention, |&x| Interval::point(x));
+fn equation_38(context: &Context) -> Result<Finding> {
     let constants = separation(2, &VOCABULARY.concat());
-    let r = constants.r_max + constants.epsilon / 4.0;
-    let mut longest = 0.0_f64;
-    for (i, j) in (0..4).flat_map(|i| (0..i).map(move |j| (i, j))) {
-        let tokens = [VOCABULARY[i], VOCABULARY[j]].concat();
-        let z = Matrix::new(2, 2, tokens.into_iter().map(Interval::point).collect());
-        let norm = |id: &[Interval]| id.iter().fold(Interval::zero(), |sum, x| sum + x.square()).sqrt().hi();
-        longest = attention.apply(&z)?.iter_rows().map(norm).fold(longest, f64::max);
-    }
-    Ok(Finding::printed(longest < r).number("longest id", longest).number("r of (7)", r))
+    let kappa = kappa(&constants);
+    let scores = projections(unit(1.7));
+    let pairs = VOCABULARY_PAIRS.iter().flat_map(|&(i, j)| [(i, i), (i, j), (j, i), (j, j)]);
+    let largest = pairs.map(|(i, j)| (kappa * scores[i] * scores[j]).abs()).fold(0.0, f64::max);
+    let r = kappa * constants.r_max * context.mutate(constants.r_max, constants.r_max / 2.0);
+    // A product of matrices exists where the columns of the first are the rows of the second: both are 1 x s as printed.
+    let exists = |first: [usize; 2], second: [usize; 2]| first[1] == second[0];
+    let sizes = 1..=4_usize;
+    let printed = sizes.clone().filter(|&s| exists([1, s], [1, s])).count();
+    let repaired = sizes.filter(|&s| exists([1, s], [s, 1])).count();
+    Ok(Finding::repaired(printed == 4, repaired == 4 && largest <= r)
+        .count("head sizes 1 to 4 for which uᵀu'ᵀ exists", printed)
+        .count("head sizes for which uᵀu' exists", repaired)
+        .number("largest score", largest)
+        .number("r of (37)", r)
+        .number("|uᵀu'| of (29)", kappa)
+        .counterexample("s = 2: uᵀ and u'ᵀ are both 1 × 2, so uᵀu'ᵀ is no product; Theorem 2 allows every s"))
 }
 
-fn equation_8(context: &Context) -> Result<Finding> {
-    let unit = separation(2, &VOCABULARY.concat());
-    let log2_delta = |power: i32| {
-        let s = 2_f64.powi(power);
-        let scaled = Separation { r_min: s * unit.r_min, r_max: s * unit.r_max, epsilon: s * unit.epsilon };
-        let log2_delta = Guarantee::new(4, 2, 2, &scaled).map_or(f64::NAN, |found| found.log2_delta);
-        log2_delta - context.mutate(0.0, (8.0 * scaled.epsilon * scaled.r_min).log2())
+fn equation_41(context: &Context) -> Result<Finding> {
+    let ball = |x: f64| Ball::new(x, 1 << 13);
+    let constants = separation(2, &VOCABULARY.concat());
+    let kappa = kappa(&constants);
+    let p = projections(unit(1.7));
+    let query = ball(kappa) * ball(p[0]);
+    let [values, boltzmann] = {
+        let of = |other: usize| -> Result<[Ball; 2]> {
+            let keys = [p[0], p[other]].map(ball);
+            let scores = keys.clone().map(|key| key * &query);
+            Ok([g(&keys, &query)?, boltz(&scores)?])
+        };
+        let ([a, c], [b, d]) = (of(1)?, of(2)?);
+        [(a - b).abs(), (c - d).abs()]
     };
-    let off = |power: i32| (log2_delta(power) - log2_delta(0) - f64::from(power)).abs();
-    let largest = (-20..=20).map(off).fold(0.0, f64::max);
-    Ok(Finding::printed(largest < 1e-6)
-        .number("log2 of delta", log2_delta(0))
-        .number("largest departure from scaling, log2", largest))
+    let share = |factor: f64| ball(p[0]).abs() * ball(factor) * &values / &boltzmann;
+    let (printed, repaired) = (share(kappa * kappa), share(kappa * context.mutate(1.0, 2.0)));
+    let bound = ball(constants.r_max) * ball(kappa) * &values;
+    let is_one = |x: &Ball| (x.clone() - Ball::one()).to_interval().magnitude() < 1e-12;
+    Ok(Finding::repaired(is_one(&printed), is_one(&repaired) && boltzmann.certainly_less(&bound))
+        .number("log2 of the gap of Boltzmann values", boltzmann.log2_abs().center())
+        .number("printed right side over the left", float(&printed))
+        .number("repaired right side over the left", float(&repaired))
+        .number("|uᵀu'|", kappa)
+        .number("|u'ᵀu'|", kappa * kappa)
+        .counterexample(format!(
+            "u = 1, u' = {kappa:.4} as in (29): the right side is {:.1} times the left, u'ᵀu' = {:.0}",
+            float(&printed),
+            kappa * kappa
+        )))
 }

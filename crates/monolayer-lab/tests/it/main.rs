@@ -3,4 +3,5 @@
 mod approximation_study;
 mod claims;
 mod experiments;
+mod numbers;
 mod report;

@@ -72,7 +72,7 @@ impl Positions {
     }
 }
 
-/// Corollary 2 repaired: `E_k = c k e_1` with `c >= 2 r_max + epsilon`. Vectors at different places are then more than epsilon
+/// For Corollary 2, in place of (48): `E_k = c k e_1` with `c >= 2 r_max + epsilon`. Vectors at different places are then more than epsilon
 /// apart, and those at one place as far as they were.
 pub fn far_steps(vectors: &Matrix<f64>, length: usize) -> Matrix<f64> {
     let s = separation(vectors.cols, &vectors.data);

@@ -118,7 +118,7 @@ fn shifted(rows: &Matrix<f64>, start: usize, d: usize) -> Matrix<f64> {
     Matrix::from_fn(rows.rows, d, |i, j| if (start..end).contains(&j) { rows.row(i)[j - start] } else { 0.0 })
 }
 
-/// Corollary 2 repaired: `E_k = k epsilon / (4 n) e_1` leaves different vectors at least epsilon / 2 apart at any places.
+/// For Corollary 2, in place of (48): `E_k = k epsilon / (4 n) e_1` leaves different vectors at least epsilon / 2 apart at any places.
 fn small_steps(words: &Matrix<f64>, length: usize) -> Matrix<f64> {
     let epsilon = separation(words.cols, &words.data).epsilon;
     let epsilon = if epsilon.is_finite() { epsilon } else { 1.0 };

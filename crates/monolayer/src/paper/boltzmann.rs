@@ -1,4 +1,4 @@
-//! The Boltzmann operator `boltz(a) = a . softmax(a)` (6), its derivatives, and the function `g` that a rank-1 attention
+//! The Boltzmann operator `boltz(a) = a . softmax(a)` (13), (21), (80), its derivatives, and the function `g` that a rank-1 attention
 //! layer computes with it.
 //!
 //! All formulas are written in the offsets `t_i = max a - a_i >= 0`: with weights `w_i = e^-t_i`, `Z = sum w_i`,
@@ -45,12 +45,12 @@ impl Boltzmann {
         self.max - self.h
     }
 
-    /// The log-partition function `log sum e^a_i`.
+    /// The partition function (81): `log sum e^a_i`.
     pub fn log_partition(&self) -> f64 {
         self.max + self.log_z
     }
 
-    /// The entropy of the softmax: the log-partition function minus the value.
+    /// The entropy (82) of the softmax, by (85): the log-partition function minus the value.
     pub fn entropy(&self) -> f64 {
         self.log_z + self.h
     }
@@ -60,12 +60,13 @@ impl Boltzmann {
         1.0 + self.h - self.offsets[i]
     }
 
-    /// The partial derivatives (83): `p_i (1 + a_i - boltz(a))`.
+    /// The partial derivatives (83): `p_i (1 + log p_i + S(p))`, evaluated as `p_i (1 + a_i - boltz(a))`, which is equal by (85).
     pub fn gradient(&self) -> Vec<f64> {
         (0..self.offsets.len()).map(|i| weighted(self.probabilities[i], self.slope(i))).collect()
     }
 
-    /// The second derivative (97) in direction `i`: `p_i (1 + (1 - 2 p_i) (1 + a_i - boltz(a)))`.
+    /// The second derivative (97) in direction `i`: `p_i ((1 - 2 p_i) (log p_i + S(p) + 1) + 1)`, evaluated with `a_i - boltz(a)` for
+    /// `log p_i + S(p)`.
     pub fn second_derivative(&self, i: usize) -> f64 {
         let p = self.probabilities[i];
         weighted(p, 1.0 + (1.0 - 2.0 * p) * self.slope(i))

@@ -1,24 +1,24 @@
 //! Statements that fail as printed, each with the smallest example that a search finds.
 //!
-//! The positions of Corollary 2 are `E_k = 2 k r_max (1, ..., 1)` here, and (42) and (47) are (8) and what leads to it without
-//! the factor `8 epsilon r_min`: docs/errata.md says what in this is reconstruction.
+//! They are the positions (48) of Corollary 2's proof and the gaps (42) and (47) of the proofs of Theorem 2 and Corollary 1.
 
 use std::f64::consts::{LN_2, PI};
 
+use crate::arithmetic::Interval;
 use crate::arithmetic::matrix::Matrix;
 use crate::context_map::View;
 use crate::context_map::theorem_weights::weights::Scale;
-use crate::context_map::theorem_weights::{Certified, Request, Way, certify};
+use crate::context_map::theorem_weights::{Request, Way, certify};
 use crate::data::embedding::Embedding;
 use crate::data::positions::Positions;
-use crate::data::separation::separation;
+use crate::data::separation::{Separation, separation};
 use crate::data::token_vectors::TokenVectors;
 use crate::data::{Dataset, Format};
 use crate::error::{Error, Result};
 use crate::paper::attention::Mask;
 
-/// The positions that Corollary 2 prints, one row per place: `E_k = 2 k r_max (1, ..., 1)`.
-pub fn corollary_2_places(d: usize, length: usize, r_max: f64) -> Matrix<f64> {
+/// (48), the positions in the proof of Corollary 2, one row per place: `E_k = 2 k r_max (1, ..., 1)`.
+pub fn equation_48(d: usize, length: usize, r_max: f64) -> Matrix<f64> {
     Matrix::from_fn(length, d, |k, _| 2.0 * (k + 1) as f64 * r_max)
 }
 
@@ -29,7 +29,7 @@ pub struct Radius {
     pub token: Vec<f64>,
     /// The number of places.
     pub n: usize,
-    /// The largest norm of a token.
+    /// A number above its norm.
     pub r_max: f64,
     /// The norm of the token at the last place.
     pub norm: f64,
@@ -38,14 +38,15 @@ pub struct Radius {
 }
 
 /// The smallest such example: dimension first, then places, then entries.
-pub fn corollary_2_radius() -> Option<Radius> {
+pub fn equation_48_radius() -> Option<Radius> {
     (1..=4).flat_map(|d| (1..=4).map(move |n| (d, n))).find_map(|(d, n)| {
         small_vectors(d).into_iter().filter(|x| x.iter().any(|&x| x != 0.0)).find_map(|token| {
-            let r_max = separation(d, &token).r_max;
-            let places = corollary_2_places(d, n, r_max);
+            // Definition 1 is strict.
+            let r_max = separation(d, &token).r_max * (1.0 + 1.0 / 1024.0);
+            let places = equation_48(d, n, r_max);
             let moved: Vec<f64> = token.iter().zip(places.row(n - 1)).map(|(x, e)| x + e).collect();
             let (norm, claimed) = (separation(d, &moved).r_max, (2 * n + 1) as f64 * r_max);
-            (norm > claimed * (1.0 + 1e-12)).then_some(Radius { token, n, r_max, norm, claimed })
+            (norm > claimed).then_some(Radius { token, n, r_max, norm, claimed })
         })
     })
 }
@@ -65,7 +66,7 @@ pub struct Undone {
 
 /// The closest that two tokens with entries -1, 0 and 1 come in a dimension, if closer than epsilon. There is none from
 /// dimension 4 on: `|E_1 - E_2| - |x| - |x'| > 2 r_max (sqrt(d) - 1)`, which is `2 r_max > epsilon` there.
-pub fn corollary_2_separation(d: usize) -> Option<Undone> {
+pub fn equation_48_separation(d: usize) -> Option<Undone> {
     // Definition 1 is strict.
     let (above, below) = (1.0 + 1.0 / 1024.0, 1.0 - 1.0 / 1024.0);
     let vectors = small_vectors(d);
@@ -73,7 +74,7 @@ pub fn corollary_2_separation(d: usize) -> Option<Undone> {
     let found = pairs.filter_map(|(x, y)| {
         let before = separation(d, &[x.clone(), y.clone()].concat());
         let (r_max, epsilon) = (before.r_max * above, before.epsilon * below);
-        let places = corollary_2_places(d, 2, r_max);
+        let places = equation_48(d, 2, r_max);
         let at = |x: &[f64], k: usize| x.iter().zip(places.row(k)).map(|(x, e)| x + e).collect::<Vec<f64>>();
         let distance = separation(d, &[at(x, 0), at(y, 1)].concat()).epsilon;
         (distance < epsilon).then(|| Undone { tokens: [x.clone(), y.clone()], r_max, epsilon, distance })
@@ -89,39 +90,39 @@ fn small_vectors(d: usize) -> Vec<Vec<f64>> {
     all
 }
 
-/// Three numbers as tokens, all pairs as sequences, so small that the printed bounds exceed the gaps that the paper's weights
-/// really have.
+/// Three numbers as tokens, all pairs as sequences, so small that a printed bound exceeds the gap that the proof's weights really
+/// have. Logarithms are binary.
+///
+/// Scaling all tokens by a power of two changes no score, since (29) is divided by its square: ids scale with the tokens, and so
+/// does (8). The right side of (42), which lacks a factor `8 epsilon r_min`, is divided by the power, and that of (47) does not
+/// change. So both fail for small enough tokens.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Unscaled {
+pub struct SmallTokens {
     /// The tokens are these whole numbers times `2^-power`.
     pub tokens: [i32; 3],
     /// Smaller tokens only make it worse.
     pub power: i32,
-    /// The binary logarithm of the gap that (42) promises for g.
+    /// The right side of (42).
     pub log2_42: f64,
-    /// An upper bound of that of the gap that g has, proved.
-    pub log2_g: f64,
-    /// The binary logarithm of the gap that (47) promises for ids.
+    /// That of (47).
     pub log2_47: f64,
-    /// An upper bound of that of the gap that ids have, proved.
-    pub log2_ids: f64,
-    /// The binary logarithm of (8), which holds.
+    /// That of (8), which holds.
     pub log2_8: f64,
+    /// An enclosure of the smallest distance of ids of one token, for the proof's weights with (29) rounded up to 13 bits.
+    pub log2_ids: Interval,
+    /// Twice the radius (46): ids of a contextual mapping are closer, whatever the weights.
+    pub log2_diameter: f64,
 }
 
-/// The example with the largest tokens, among whole numbers up to 4 times a power of two.
-///
-/// Scaling all tokens by s leaves the exponent of (8) alone and multiplies gaps by s. Without the factor `8 epsilon r_min`, (42)
-/// is divided by s, and (47), that is (42) times `epsilon / (4 r_max)`, as well. So both fail for small enough tokens.
-pub fn equation_47() -> Result<Unscaled> {
+/// Whole numbers up to 4 for which (42) fails at the largest power of two.
+pub fn equation_42() -> Result<SmallTokens> {
     let numbers: Vec<i32> = (-4..=4).filter(|&x| x != 0).collect();
     let mut best: Option<([i32; 3], i32)> = None;
     for (i, &a) in numbers.iter().enumerate() {
         for (j, &b) in numbers.iter().enumerate().skip(i + 1) {
             for &c in &numbers[j + 1..] {
-                let found = unscaled([a, b, c], 0)?;
-                let missing = (found.log2_g - found.log2_42).max(found.log2_ids - found.log2_47);
-                let power = (missing / 2.0).floor() as i32 + 1;
+                let found = small_tokens([a, b, c], 0)?;
+                let power = ((found.log2_ids.hi() - found.log2_42) / 2.0).floor() as i32 + 1;
                 if best.is_none_or(|(_, least)| power < least) {
                     best = Some(([a, b, c], power));
                 }
@@ -129,11 +130,33 @@ pub fn equation_47() -> Result<Unscaled> {
         }
     }
     let (tokens, power) = best.expect("there are 56 triples");
-    unscaled(tokens, power)
+    small_tokens(tokens, power)
 }
 
-/// The printed bounds and the proved gaps for given tokens.
-fn unscaled(tokens: [i32; 3], power: i32) -> Result<Unscaled> {
+/// The same tokens so small that (47) fails for the proof's weights, and so small that it fails for every map.
+pub fn equation_47() -> Result<[SmallTokens; 2]> {
+    let unit = small_tokens([-4, -3, 4], 0)?;
+    let power = |log2: f64| (log2 - unit.log2_47).floor() as i32 + 1;
+    Ok([power(unit.log2_ids.hi()), power(unit.log2_diameter)].map(|power| unit.scaled(power)))
+}
+
+impl SmallTokens {
+    /// The same for tokens `2^-power` times as large, which floats may no longer hold.
+    fn scaled(&self, power: i32) -> Self {
+        let by = f64::from(power);
+        Self {
+            power: self.power + power,
+            log2_42: self.log2_42 + by,
+            log2_8: self.log2_8 - by,
+            log2_ids: self.log2_ids - Interval::point(by),
+            log2_diameter: self.log2_diameter - by,
+            ..self.clone()
+        }
+    }
+}
+
+/// The printed bounds and the proved gap for given tokens.
+fn small_tokens(tokens: [i32; 3], power: i32) -> Result<SmallTokens> {
     let [a, b, c] = tokens.map(|x| f64::from(x) * 2_f64.powi(-power));
     let line = |x: f64, y: f64| serde_json::json!({ "tokens": [[x], [y]] }).to_string();
     let lines = [line(a, b), line(a, c), line(b, c)].join("\n");
@@ -143,19 +166,33 @@ fn unscaled(tokens: [i32; 3], power: i32) -> Result<Unscaled> {
     let request = Request { scale: Scale::Paper, way: Way::Identity, max_bits: 0, seed: 0, candidates: 1 };
     let found = certify(&view, &request)?;
     let nothing = || Error::undefined("no token has two contexts", "give three different tokens");
-    let log2_g = found.identity.as_ref().and_then(|way| way.closest).ok_or_else(nothing)?.0.hi();
-    let log2_ids = found.same_token().ok_or_else(nothing)?.0.hi();
-    let (log2_42, log2_47) = without_the_factor(&found);
-    Ok(Unscaled { tokens, power, log2_42, log2_g, log2_47, log2_ids, log2_8: found.theorem.log2_delta })
+    let log2_ids = found.same_token().ok_or_else(nothing)?.0;
+    let s = found.weights.separation.constants;
+    let log2_8 = found.theorem.log2_delta;
+    Ok(SmallTokens {
+        tokens,
+        power,
+        log2_42: log2_42(3, 2, 1, &s),
+        log2_47: log2_47(3, 2, 1, &s),
+        log2_8,
+        log2_ids,
+        log2_diameter: (2.0 * (s.r_max + s.epsilon / 4.0)).log2(),
+    })
 }
 
-/// The binary logarithms of `(ln n)^2 / (r_max A) exp(-A r_max^2 / (4 epsilon r_min))`, `A = (|V| + 1)^4 (2 ln n + 3) pi d`, and of
-/// `epsilon / (4 r_max)` times that, for three numbers in pairs.
-fn without_the_factor(found: &Certified) -> (f64, f64) {
-    let s = found.weights.separation.constants;
-    let ln_n = LN_2;
-    let a = 256.0 * (2.0 * ln_n + 3.0) * PI;
+/// The binary logarithm of the right side of (42): `epsilon / (4 r_max) delta' / ((|V| + 1)^4 pi d delta r_max)`,
+/// `delta = 2 log n + 3` (43), `delta' = (log n)^2 e^(-2 r)`, `r = (|V| + 1)^4 pi d delta r_max^2 / (8 epsilon r_min)` (44).
+pub fn log2_42(vocabulary: usize, n: usize, d: usize, s: &Separation) -> f64 {
+    let ln_n = (n as f64).ln();
+    let a = (vocabulary as f64 + 1.0).powi(4) * PI * d as f64 * (2.0 * ln_n + 3.0);
+    let twice_r = a * (s.r_max / s.epsilon) * (s.r_max / s.r_min) / 4.0;
+    (s.epsilon / s.r_max).log2() - 2.0 + 2.0 * ln_n.log2() - twice_r / LN_2 - a.log2() - s.r_max.log2()
+}
+
+/// The binary logarithm of (47): `epsilon r_min log n / (r_max^2 (|V| + 1)^4 (2 log n + 3) pi d)` times the exponential of (8).
+pub fn log2_47(vocabulary: usize, n: usize, d: usize, s: &Separation) -> f64 {
+    let ln_n = (n as f64).ln();
+    let a = (vocabulary as f64 + 1.0).powi(4) * (2.0 * ln_n + 3.0) * PI * d as f64;
     let exponent = a * (s.r_max / s.epsilon) * (s.r_max / s.r_min) / 4.0;
-    let log2_42 = 2.0 * ln_n.log2() - s.r_max.log2() - a.log2() - exponent / LN_2;
-    (log2_42, log2_42 + (s.epsilon / s.r_max).log2() - 2.0)
+    (s.epsilon / s.r_max).log2() + (s.r_min / s.r_max).log2() + ln_n.log2() - a.log2() - exponent / LN_2
 }

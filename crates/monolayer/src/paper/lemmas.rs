@@ -54,27 +54,59 @@ pub fn lemma_1(a: &[f64], b: &[f64], r: f64) -> Result<Inequality> {
     Ok(Inequality { left: difference(a, b, PRECISION)?.abs(), right })
 }
 
-/// Lemma 4: `boltz` decreases in a direction `i` with `a_i < max a - log n - 1`: `0 > p_i (1 + a_i - boltz(a))` (83).
+/// Lemma 4: `boltz` decreases in a direction `i` with `a_i < max a - log n - 1`: `0 > p_i (1 + log p_i + S(p))` (83), evaluated as
+/// `p_i (1 + a_i - boltz(a))`, which is equal by (85).
 pub fn lemma_4(a: &[f64], i: usize) -> Result<Inequality> {
     let point = Point::far_below("Lemma 4", a, i, 1.0)?;
     Ok(Inequality { left: Ball::zero(), right: point.probability.clone() * point.slope() })
 }
 
 /// Lemma 5: `boltz` is concave in a direction `i` with `a_i < max a - log n - 3`:
-/// `0 > p_i (1 + (1 - 2 p_i) (1 + a_i - boltz(a)))` (97).
+/// `0 > p_i ((1 - 2 p_i) (log p_i + S(p) + 1) + 1)` (97), with `a_i - boltz(a)` for `log p_i + S(p)` as above.
 pub fn lemma_5(a: &[f64], i: usize) -> Result<Inequality> {
     let point = Point::far_below("Lemma 5", a, i, 3.0)?;
     let bend = ball(1.0) + (ball(1.0) - point.probability.clone() * ball(2.0)) * point.slope();
     Ok(Inequality { left: Ball::zero(), right: point.probability * bend })
 }
 
-/// Lemma 6: what follows the largest `k + 1` numbers hardly matters.
+/// Lemma 6: lowering the last number, far below the largest, raises `boltz`.
+///
+/// For `n >= 2`, `a` and `b` equal but for their last numbers, `max(a_1 .. a_{n-1}) - delta > a_n > b_n` (102) and
+/// `delta > log n + 3`: `boltz(b) - boltz(a) > (a_n - b_n) (delta + a_n - b_n - log n - 1) e^(b_n) / sum e^(b_i)` (103).
+/// The order of the numbers matters here: the last one is the one that moves.
+pub fn lemma_6(a: &[f64], b: &[f64], delta: f64) -> Result<Inequality> {
+    let lemma = "Lemma 6";
+    check_lengths(lemma, a, b)?;
+    let n = a.len();
+    let (shared, a_n, b_n) = (&a[..n - 1], a[n - 1], b[n - 1]);
+    let Some(max) = shared.iter().copied().reduce(f64::max) else {
+        return does_not_apply(lemma, "n = 1 is below 2");
+    };
+    if shared != &b[..n - 1] || !a.iter().chain(b).all(|x| x.is_finite()) {
+        return does_not_apply(lemma, "the first n - 1 numbers are not finite and equal");
+    }
+    let log_n = Interval::point(n as f64).ln();
+    if !(log_n + Interval::point(3.0)).certainly_less(&Interval::point(delta)) {
+        return does_not_apply(lemma, format!("delta = {delta} is not above log n + 3"));
+    }
+    let below = Interval::point(max) - Interval::point(delta);
+    if !Interval::point(a_n).certainly_less(&below) || a_n <= b_n {
+        return does_not_apply(lemma, format!("{max} - delta > {a_n} > {b_n} does not hold"));
+    }
+    let z = b.iter().fold(Ball::zero(), |z, &x| z + (ball(x) - ball(max)).exp());
+    let p_n = (ball(b_n) - ball(max)).exp() / z;
+    let step = ball(a_n) - ball(b_n);
+    let slope = ball(delta) + &step - ball(n as f64).ln() - ball(1.0);
+    Ok(Inequality { left: difference(b, a, PRECISION)?, right: step * slope * p_n })
+}
+
+/// (120), in the proof of Lemma 7: what follows the largest `k + 1` numbers hardly matters.
 ///
 /// For `a` sorted in decreasing order with gaps above `2 log n + 3` and `1 <= k < n - 1`, both
 /// `boltz(a_1 .. a_{k+1}) > boltz(a)` and `boltz(a) > boltz(a_1 .. a_k, a_{k+1} .. a_{k+1})`, `n` numbers in all. For
-/// `k + 1 = n` the three are equal.
-pub fn lemma_6(a: &[f64], k: usize) -> Result<[Inequality; 2]> {
-    let lemma = "Lemma 6";
+/// `k + 1 = n` the three are equal, where (120) prints strict inequalities.
+pub fn equation_120(a: &[f64], k: usize) -> Result<[Inequality; 2]> {
+    let lemma = "(120)";
     let a = sorted(a);
     if k == 0 || k + 1 >= a.len() {
         return does_not_apply(lemma, format!("k = {k} is not between 1 and n - 2 = {}", a.len() as i64 - 2));

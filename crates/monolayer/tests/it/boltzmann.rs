@@ -2,7 +2,7 @@
 
 use monolayer::arithmetic::{Ball, Interval, Number};
 use monolayer::paper::boltzmann::{Boltzmann, boltz, difference, g, g_derivative, log_partition};
-use monolayer::paper::lemmas::{lemma_1, lemma_4, lemma_5, lemma_6, lemma_7, lemma_m, lemma_s};
+use monolayer::paper::lemmas::{equation_120, lemma_1, lemma_4, lemma_5, lemma_6, lemma_7, lemma_m, lemma_s};
 use proptest::prelude::*;
 
 fn balls(a: &[f64], precision: usize) -> Vec<Ball> {
@@ -189,10 +189,29 @@ proptest! {
     }
 
     #[test]
-    fn lemma_6_holds(start in start(), steps in steps(9), k in 0_usize..10) {
+    fn lemma_6_holds(
+        shared in prop::collection::vec(-20.0..20.0, 1..8),
+        more in prop_oneof![0.0..1e-6, 0.0..1.0, 0.0..100.0],
+        (beyond, step) in (prop_oneof![Just(0.0), 0.0..1.0, 0.0..50.0], prop_oneof![1e-6..1e-3, 1e-3..1.0, 1.0..50.0]),
+    ) {
+        let n = shared.len() + 1;
+        let delta = (n as f64).ln() + 3.0 + 1e-12 + more;
+        let max = shared.iter().copied().fold(f64::MIN, f64::max);
+        let a_n = max - delta - beyond - 1e-12 * (1.0 + delta);
+        let with = |last: f64| [&shared[..], &[last]].concat();
+        let statement = lemma_6(&with(a_n), &with(a_n - step), delta).unwrap();
+        prop_assert!(statement.holds(), "{statement:?}");
+        // The hypotheses: delta above log n + 3, the last number of a below max - delta, that of b below it.
+        prop_assert!(lemma_6(&with(a_n), &with(a_n - step), (n as f64).ln() + 3.0 - 1e-12).is_err());
+        prop_assert!(lemma_6(&with(max - delta + 1e-9), &with(a_n - step), delta).is_err());
+        prop_assert!(lemma_6(&with(a_n), &with(a_n), delta).is_err());
+    }
+
+    #[test]
+    fn equation_120_holds(start in start(), steps in steps(9), k in 0_usize..10) {
         let n = steps.len() + 1;
         let a = ladder(start, 2.0 * (n as f64).ln() + 3.0, &steps);
-        match lemma_6(&a, k) {
+        match equation_120(&a, k) {
             Ok(statements) => prop_assert!(statements.iter().all(monolayer::paper::lemmas::Inequality::holds), "{statements:?}"),
             Err(_) => prop_assert!(k == 0 || k + 1 >= n),
         }
@@ -301,7 +320,21 @@ fn hypotheses_are_named() {
     assert!(why(lemma_s(&[0.0], &[0.0], 3.0)).contains("equal"));
     assert!(why(lemma_s(&[0.0], &[], 3.0)).contains("empty"));
     assert!(why(lemma_m(&[0.0, -9.0], &[0.0, -9.0, 0.0, -9.0])).contains("normalized multisets are equal"));
-    assert!(lemma_6(&[0.0, -9.0, -18.0], 0).is_err() && lemma_6(&[0.0, -9.0, -18.0], 2).is_err());
+    assert!(equation_120(&[0.0, -9.0, -18.0], 0).is_err() && equation_120(&[0.0, -9.0, -18.0], 2).is_err());
+    assert!(why(lemma_6(&[0.0], &[-1.0], 9.0)).contains("below 2"));
+    assert!(why(lemma_6(&[0.0, -9.0], &[1.0, -10.0], 5.0)).contains("finite and equal"));
+}
+
+/// Lemma 6 at two points, to the digits that the formulas give.
+#[test]
+fn lemma_6_in_numbers() {
+    let sides = |a: &[f64], b: &[f64], delta: f64| {
+        let statement = lemma_6(a, b, delta).unwrap();
+        [float(&statement.left), float(&statement.right)]
+    };
+    let near = |found: [f64; 2], meant: [f64; 2]| found.iter().zip(meant).all(|(x, y)| (x / y - 1.0).abs() < 1e-8);
+    assert!(near(sides(&[0.0, -5.0], &[0.0, -6.0], 4.0), [0.018_628_515_7, 0.008_176_600_9]));
+    assert!(near(sides(&[2.0, 0.0, -5.0], &[2.0, 0.0, -6.0], 6.9), [0.003_133_763_11, 0.001_713_655_81]));
 }
 
 /// Cases in which Lemmas S and M are nearly equalities: constants a little larger would be wrong.

@@ -1,14 +1,17 @@
-//! The numbers of docs/errata.md: where the paper's statements or formulas do not hold as printed.
+//! Numbers of docs/errata.md: formulas of the paper that do not hold as printed, and what is easily read into the paper.
 
 use monolayer::arithmetic::matrix::Matrix;
 use monolayer::arithmetic::{Interval, Number};
 use monolayer::data::context::Contexts;
-use monolayer::data::separation::separation;
+use monolayer::data::separation::{Separation, separation};
 use monolayer::paper::attention::{Attention, AttentionHead, AttentionKind, Mask};
 use monolayer::paper::boltzmann::{Boltzmann, difference};
-use monolayer::paper::counterexamples::{corollary_2_radius, corollary_2_separation, equation_47};
+use monolayer::paper::counterexamples::{
+    equation_42, equation_47, equation_48_radius, equation_48_separation, log2_42, log2_47,
+};
 use monolayer::paper::feed_forward::FeedForward;
 use monolayer::paper::lemmas::{lemma_1, lemma_s};
+use monolayer::paper::theorem_two::Guarantee;
 use proptest::prelude::*;
 
 /// The tokens `a v` for each a, one per row.
@@ -44,7 +47,7 @@ fn integer_attention() -> impl Strategy<Value = (Attention<f64>, Vec<i32>)> {
     })
 }
 
-/// Theorem 1: the printed pair (a1, a2, a4), (a1, a3, a4) is told apart by mean pooling, a hardmax head whose query is 0.
+/// Theorem 1's proof: its pair (a1, a2, a4), (a1, a3, a4) is told apart by mean pooling, a hardmax head whose query is 0.
 #[test]
 fn theorem_1_the_printed_pair_is_separated() {
     let attention = line::<Interval>(AttentionKind::Hardmax, 0.0, 1.0);
@@ -55,7 +58,7 @@ fn theorem_1_the_printed_pair_is_separated() {
     assert!((second.center() - first.center() - 1.0 / 3.0).abs() < 1e-15);
 }
 
-/// Theorem 1 for three tokens: heads for the mean, the largest and the smallest token tell all sets of three apart.
+/// Beside Theorem 1, three tokens: heads for the mean, the largest and the smallest token tell all sets of three apart.
 #[test]
 fn theorem_1_three_heads_separate_sets_of_three() {
     let unit = |c: usize| Matrix::from_fn(1, 4, |_, j| f64::from(u8::from(j == c)));
@@ -105,7 +108,7 @@ proptest! {
         prop_assert_eq!(output(&[0, 1, 4, 7]), output(&[0, 2, 3, 7]));
     }
 
-    /// Corollary 2 repaired: `E_k = c k e_1` with `c >= 2 r_max + epsilon` keeps the separation of the tokens.
+    /// In place of (48): `E_k = c k e_1` with `c >= 2 r_max + epsilon` keeps the separation of the tokens.
     #[test]
     fn corollary_2_repaired_keeps_the_separation(data in prop::collection::vec(-4..=4_i32, 2..12), length in 1..6_usize) {
         let d = 2;
@@ -143,7 +146,7 @@ fn theorem_2_zero_token_in_three_tokens() {
     assert!((first[0].center() - 5.0 / 3.0).abs() < 1e-15);
 }
 
-/// Definition 2 speaks of sets; softmax sees normalized multisets. (x, y) and (x, y, x, y) are the same to it, (x, y) and
+/// Beside Definition 2: softmax sees normalized multisets, not sets. (x, y) and (x, y, x, y) are the same to it, (x, y) and
 /// (x, y, y) are not, although they are the same set.
 #[test]
 fn definition_2_multisets_not_sets() {
@@ -168,7 +171,7 @@ fn lemma_1_permuted_arguments() {
     assert!(lemma_1(&[0.0, 5.0], &[5.0, 0.0], 5.0).unwrap_err().to_string().contains("equal as sets"));
 }
 
-/// Lemma 1's constant is for vectors of one length: {r} and {r, -r} are apart, but at n = 100 only by 0.576 of it.
+/// Beside Appendix C: Lemma 1's constant is for vectors of one length: {r} and {r, -r} are apart, but at n = 100 only by 0.576 of it.
 #[test]
 fn lemma_1_different_lengths() {
     let n = 100_f64;
@@ -191,7 +194,7 @@ fn theorem_2_for_one_token() {
     assert_eq!((output(1), output(-1)), (1.25, -1.25));
 }
 
-/// Corollary 2: with all d entries of column k equal to `2 k r_max` its norm is `2 k r_max sqrt(d)`, which leaves the claimed
+/// (48): with all d entries of column k equal to `2 k r_max` its norm is `2 k r_max sqrt(d)`, which leaves the claimed
 /// ball of radius `(2 n + 1) r_max`.
 #[test]
 fn corollary_2_columns_leave_the_ball() {
@@ -200,7 +203,7 @@ fn corollary_2_columns_leave_the_ball() {
     assert_eq!((norm, (2.0 * n + 1.0) * r_max), (8.0, 5.0));
 }
 
-/// Corollary 2 at d = 1: tokens 1 and -1 are separated with `r_max = 1.001` and `epsilon = 1.9`, but 1 at place 1 and -1 at
+/// (48) at d = 1: tokens 1 and -1 are separated with `r_max = 1.001` and `epsilon = 1.9`, but 1 at place 1 and -1 at
 /// place 2 are only 0.002 apart.
 #[test]
 fn corollary_2_places_undo_the_separation() {
@@ -213,7 +216,7 @@ fn corollary_2_places_undo_the_separation() {
     assert!((gap - 0.002).abs() < 1e-12, "{gap}");
 }
 
-/// Remark 2: without duplicates a vocabulary V has only |V| 2^(|V|-1) contexts, so N cannot grow with V fixed.
+/// Beside Remark 2: without duplicates a vocabulary V has only |V| 2^(|V|-1) contexts.
 #[test]
 fn remark_2_contexts_are_few() {
     for size in 1..=6_u32 {
@@ -274,7 +277,7 @@ fn equation_60_asks_for_other_tokens() {
     assert_eq!((inside.data[0], outside.data[0], outside.data[1]), (0.5, 0.5, 1.5 - 500.0));
 }
 
-/// Appendix C: a causal mask does not reveal order by itself. The last token of (1, 2, 3) and (2, 1, 3) sees the same multiset.
+/// Beside Appendix C: a causal mask does not reveal order by itself. The last token of (1, 2, 3) and (2, 1, 3) sees the same multiset.
 #[test]
 fn causal_masks_hide_the_order_of_the_past() {
     let mut attention = line::<f64>(AttentionKind::Softmax, 0.5, 1.0);
@@ -283,10 +286,10 @@ fn causal_masks_hide_the_order_of_the_past() {
     assert_eq!(output(&[1, 2, 3]), output(&[2, 1, 3]));
 }
 
-/// Corollary 2's printed positions, run: the smallest token that leaves the claimed ball has d = 2 and one place.
+/// (48), run: the smallest token that leaves the claimed ball has d = 2 and one place.
 #[test]
 fn corollary_2_smallest_token_outside_the_ball() {
-    let found = corollary_2_radius().unwrap();
+    let found = equation_48_radius().unwrap();
     assert_eq!((found.token.len(), found.n), (2, 1));
     assert!(found.norm > 1.1 * found.claimed, "{found:?}");
 }
@@ -294,20 +297,41 @@ fn corollary_2_smallest_token_outside_the_ball() {
 /// The closest that tokens with entries -1, 0, 1 come under the printed positions: closer than epsilon up to d = 3, never at 4.
 #[test]
 fn corollary_2_smallest_separation_undone() {
-    let share = |d: usize| corollary_2_separation(d).map(|found| found.distance / found.epsilon);
-    let found = corollary_2_separation(1).unwrap();
+    let share = |d: usize| equation_48_separation(d).map(|found| found.distance / found.epsilon);
+    let found = equation_48_separation(1).unwrap();
     assert_eq!(found.tokens, [vec![1.0], vec![-1.0]]);
     assert!(found.distance < 0.002 && found.epsilon > 1.99, "{found:?}");
     assert!((share(2).unwrap() - (2_f64.sqrt() - 1.0)).abs() < 0.01 && share(3).unwrap() < 0.75);
     assert_eq!(share(4), None);
 }
 
-/// (42) and (47) without the factor `8 epsilon r_min`: refuted by three small numbers, where (8) holds.
+/// (42) fails for three small numbers, where (8) holds.
 #[test]
-fn equations_42_and_47_do_not_scale() {
-    let found = equation_47().unwrap();
-    assert!(found.log2_g < found.log2_42 && found.log2_ids < found.log2_47, "{found:?}");
-    assert!(found.log2_ids > found.log2_8, "{found:?}");
+fn equation_42_does_not_scale() {
+    let found = equation_42().unwrap();
+    assert!(found.log2_ids.hi() < found.log2_42 && found.log2_ids.lo() > found.log2_8, "{found:?}");
     assert_eq!((found.tokens, found.power), ([-4, -3, 4], 433));
-    assert_eq!((found.log2_ids.ceil(), found.log2_47.floor(), found.log2_8.round()), (-6372.0, -6372.0, -7233.0));
+    assert_eq!((found.log2_ids.hi().ceil(), found.log2_8.round()), (-6372.0, -7233.0));
+    assert!((found.log2_42 + 6371.6394).abs() < 1e-3, "{found:?}");
+}
+
+/// (47) holds for those, and fails for smaller ones: for the proof's weights, then for every map.
+#[test]
+fn equation_47_does_not_scale() {
+    assert!(equation_42().unwrap().log2_ids.lo() > equation_42().unwrap().log2_47);
+    let [weights, maps] = equation_47().unwrap();
+    assert!(weights.log2_ids.hi() < weights.log2_47 && weights.log2_diameter > weights.log2_47, "{weights:?}");
+    assert!(maps.log2_diameter < maps.log2_47, "{maps:?}");
+    assert_eq!((weights.power, maps.power), (862, 6804));
+    assert!((weights.log2_47 + 6800.5257).abs() < 1e-3, "{weights:?}");
+}
+
+/// (8) is (42) times `8 epsilon r_min`, and (47) times `2 epsilon log n`.
+#[test]
+fn equations_42_and_47_against_8() {
+    let s = Separation { r_min: 0.3, r_max: 1.7, epsilon: 0.2 };
+    let log2_8 = Guarantee::new(5, 7, 3, &s).unwrap().log2_delta;
+    let off = |log2: f64, factor: f64| (log2_8 - log2 - factor.log2()).abs() < 1e-9 * log2_8.abs();
+    assert!(off(log2_42(5, 7, 3, &s), 8.0 * 0.2 * 0.3));
+    assert!(off(log2_47(5, 7, 3, &s), 2.0 * 0.2 * 7_f64.ln()));
 }

@@ -19,7 +19,7 @@ use crate::paper::projection::{Points, lemma_2_for, length, shortened};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
-    /// Theorem 2 as printed: v from Lemma 2, `u . u'` from (29), `W_O` from (32).
+    /// Theorem 2 as printed: v from Lemma 2, `u . u'` from (29), rounded up to 13 bits, `W_O` from (32).
     Paper,
     /// Theorem 2+: no larger than Lemmas S and M ask for, given the projections that v really has.
     Certified,

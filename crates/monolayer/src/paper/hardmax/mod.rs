@@ -125,7 +125,7 @@ impl Witness {
     }
 }
 
-/// Theorem 1, repaired: two sequences of `length >= 4` different tokens which the layer cannot tell apart at the tokens they
+/// Theorem 1: two sequences of `length >= 4` different tokens which the layer cannot tell apart at the tokens they
 /// share. Whether it does is computed: see [`Witness::blind`].
 pub fn witness(layer: &HardmaxLayer, v: &[RBig], length: usize) -> Result<Witness> {
     check_direction(v)?;

@@ -1,0 +1,189 @@
+//! The second feed-forward block in the proof of Proposition 1, (67) to (71).
+
+use monolayer::Result;
+
+use super::{Claim, Context, Finding};
+use crate::printed_units::{Unit, bump, penalty, quant, staircase, step_penalty, sum};
+
+pub const CLAIMS: &[Claim] = &[
+    Claim {
+        id: "equation-67",
+        number: "(67), (68), one coordinate",
+        statement: "the bump is 1 at its center and vanishes far away (repaired: a factor 2 on the middle term, the last term inside the sum)",
+        printed: "bump_R(Z) = f(L)/(dn) Σ_{t=1}^d Σ_{k=1}^n (σ_R[R(Z_{t,k} − L_{t,k}) − 1] − σ_R[R(Z_{t,k} − L_{t,k})]) (67) + σ_R[R(Z_{t,k} − L_{t,k}) + 1] (68)",
+        note: "The missing factor 2 may be the transcription's. The parenthesis closes before the last term, which needs t and k.",
+        run: "d = n = 1, R = 1, L = 0, f(L) = 1: the hidden units at −1000, −1, 0, 1 and 1000",
+        code: ("crates/monolayer-lab/src/printed_units.rs", "bump"),
+        mutation: "a factor of 3",
+        find: equation_67,
+    },
+    Claim {
+        id: "equation-68",
+        number: "(67), (68), and the bounds after them",
+        statement: "the sum of all bumps takes each L to f(L), what lies below 1/4D to 0, and stays between 0 and 1",
+        printed: "F₂^(FF) = Σ_{L∈G̃_D} bump_R with (67), (68): for large enough R, F₂^(FF)(L) = f(L) for L ∈ G̃_D, F₂^(FF)(Z) = 0 for Z ∈ (−∞, 1/4D)^{d×n}, and 0 ≤ F₂^(FF) ≤ 1",
+        note: "A sum of bumps of coordinates is no bump: cells that share a coordinate add up. The bumps are also centered at L and not at its context id, and a feed-forward block cannot add up over k. f may be negative by (52).",
+        run: "d = 1, n = 2, D = 3, R = 1000, f ≡ 1 and f ≡ −1, as printed and with the factor 2: F₂ at the points of G̃_D and below 1/4D; d = 2, n = 1: one bump at (1000, 0)",
+        code: ("crates/monolayer-lab/src/claims/second_block.rs", "all_bumps"),
+        mutation: "d = n = 1, the bound 0 ≤ F₂ for f ≡ 1 only",
+        find: equation_68,
+    },
+    Claim {
+        id: "equation-69",
+        number: "(69)",
+        statement: "narrow ramps change the whole network little in d_p, given (60)",
+        printed: "d_p(F₂^(FF) ∘ F_S^(SA) ∘ F₁^(FF), F₂^(FF) ∘ F_S^(SA) ∘ F̄₁^(FF)) < ε/3 for sufficiently small δ > 0",
+        note: "Where no entry is positive (65) gives 0 on both sides. With a penalty of each token by itself, all that (3) can do, the area would be infinite: the defect is (60)'s.",
+        run: "d = 1, n = 2, D = 4: the area where F₁ (ramps of δ, (59) repaired, penalties added up) differs from F̄₁ and one has a positive entry, for δ = 1/16, 1/32, 1/64",
+        code: ("crates/monolayer-lab/src/claims/second_block.rs", "differing_area"),
+        mutation: "each token's penalty by itself",
+        find: equation_69,
+    },
+    Claim {
+        id: "equation-70",
+        number: "(70)",
+        statement: "the share of cells with duplicate tokens vanishes like D^(−d)",
+        printed: "|G_D ∖ G̃_D| = O(D^{−d} |G_D|); d_p(F₂^(FF) ∘ F_S^(SA) ∘ F̄₁^(FF), f̄) < ε/3 (70) for sufficiently large D",
+        note: "(71) follows from (55) and (70) as printed, with F̄₁; for the Transformer it needs F₁ without the bar, and (69).",
+        run: "cells counted for d = 1, 2, n = 2, 3 and D to 32, against n(n−1)/2 D^(−d)",
+        code: ("crates/monolayer-lab/src/claims/second_block.rs", "share_with_equal_tokens"),
+        mutation: "D^(−dn) in the place of D^(−d)",
+        find: equation_70,
+    },
+    Claim {
+        id: "equation-70-volume",
+        number: "before (70)",
+        statement: "a cell has area D^(−d) (repaired: D^(−dn))",
+        printed: "each of the sequences with duplicate tokens corresponds to a cell of area D^{−d}",
+        note: "The share above is what the proof needs.",
+        run: "the area of all cells of the unit cube, d = 1, n = 2, D = 4",
+        code: ("crates/monolayer-lab/src/claims/second_block.rs", "volume"),
+        mutation: "D^(−d(n+1)) in the repair",
+        find: volume,
+    },
+];
+
+fn equation_67(context: &Context) -> Result<Finding> {
+    let values = |middle: f64| [-1000.0, -1.0, 0.0, 1.0, 1000.0].map(|z| sum(&bump(middle), z));
+    let (printed, repaired) = (values(1.0), values(context.mutate(2.0, 3.0)));
+    let meant = [0.0, 0.0, 1.0, 0.0, 0.0];
+    Ok(Finding::repaired(printed == meant, repaired == meant)
+        .number("as printed at 1", printed[3])
+        .number("as printed at 1000", printed[4])
+        .number("repaired at 1000", repaired[4])
+        .counterexample(format!(
+            "d = n = 1, R = 1, L = 0, f(L) = 1: {} at 1 and {} at 1000, where 0 is meant",
+            printed[3], printed[4]
+        )))
+}
+
+/// (67), (68) for a center: `f(L)/(dn)` times the sum of the bumps of all coordinates, the factor `middle` on the middle term.
+fn bumps(f: f64, scale: f64, center: &[f64], middle: f64, z: &[f64]) -> f64 {
+    let of = |(z, l): (&f64, &f64)| sum(&bump(middle), scale * (z - l));
+    f / center.len() as f64 * z.iter().zip(center).map(of).sum::<f64>()
+}
+
+/// The sum over all sequences of n different numbers `1/D, ..., 1`, for d = 1.
+fn all_bumps(n: usize, levels: usize, f: f64, middle: f64, z: &[f64]) -> f64 {
+    centers(n, levels).iter().map(|center| bumps(f, 1000.0, center, middle, z)).sum()
+}
+
+/// The members of the grid without duplicates, for d = 1 and n = 1 or 2.
+fn centers(n: usize, levels: usize) -> Vec<Vec<f64>> {
+    let level = |i: usize| (i + 1) as f64 / levels as f64;
+    let all = (0..levels.pow(n as u32)).map(|i| (0..n).map(|k| i / levels.pow(k as u32) % levels).collect::<Vec<_>>());
+    all.filter(|cell| n == 1 || cell[0] != cell[1]).map(|cell| cell.into_iter().map(level).collect()).collect()
+}
+
+fn equation_68(context: &Context) -> Result<Finding> {
+    let (n, levels) = (context.mutate(2, 1), 3);
+    // With the middle term as printed, and with its factor 2.
+    let at_centers = |f: f64, middle: f64| {
+        centers(n, levels).iter().map(|l| all_bumps(n, levels, f, middle, l)).collect::<Vec<f64>>()
+    };
+    let holds = |middle: f64| {
+        let (ones, minus) = (at_centers(1.0, middle), at_centers(-1.0, middle));
+        let is = |values: &[f64], f: f64| values.iter().all(|x| (x - f).abs() < 1e-9);
+        let below = all_bumps(n, levels, 1.0, middle, &vec![0.05; n]) == 0.0;
+        // f = -1 cannot be between 0 and 1.
+        let bounded = ones.iter().all(|x| (-1e-9..=1.0 + 1e-9).contains(x)) && (context.mutated || minus[0] >= 0.0);
+        is(&ones, 1.0) && is(&minus, -1.0) && below && bounded
+    };
+    let (ones, minus, printed) = (at_centers(1.0, 2.0)[0], at_centers(-1.0, 2.0)[0], at_centers(1.0, 1.0)[0]);
+    let along = bumps(1.0, 1.0, &[0.0, 0.0], 2.0, &[1000.0, 0.0]);
+    Ok(Finding::repaired(holds(1.0), holds(2.0))
+        .number("as printed, f ≡ 1: F₂(1/3, 2/3)", printed)
+        .number("with the factor 2, f ≡ 1: F₂(1/3, 2/3)", ones)
+        .number("with the factor 2, f ≡ −1: F₂(1/3, 2/3)", minus)
+        .number("d = 2, n = 1, f(L) = 1, R = 1, L = 0, with the factor 2: at (1000, 0)", along)
+        .counterexample(format!(
+            "d = 1, n = 2, D = 3, R = 1000, f ≡ 1: F₂(1/3, 2/3) is {printed:.4} as printed; with the factor 2 it is {ones:.4}, and {minus:.4} for f ≡ −1. d = 2, n = 1: with the factor 2 one bump is {along} at (1000, 0), far from its center"
+        )))
+}
+
+/// The area of `[-1/4, 9/4]^2` where the first block with ramps and (60) differ and one of them has a positive entry, for d = 1,
+/// n = 2, D = 4.
+fn differing_area(ramps: f64, by_token: bool) -> f64 {
+    let (levels, cells) = (4, 1024.0);
+    let (stairs, penalties): (Vec<Unit>, Vec<Unit>) =
+        (staircase(levels, 0..=levels - 1, 1.0 / ramps), penalty(1.0 / ramps, -1.0, 1.0));
+    let side: Vec<[f64; 4]> = (0..2560)
+        .map(|i| (f64::from(i) + 0.5) / cells - 0.25)
+        .map(|z| [sum(&stairs, z), sum(&penalties, z), quant(levels, z), step_penalty(z)])
+        .collect();
+    let mut differ = 0_usize;
+    for x in &side {
+        for y in &side {
+            let entries = |level: usize| {
+                let (own, other) = (level + 1, if by_token { 0.0 } else { 1.0 });
+                [x[level] + x[own] + other * y[own], y[level] + y[own] + other * x[own]]
+            };
+            let (a, b) = (entries(0), entries(2));
+            let same = (a[0] - b[0]).abs() < 1e-9 && (a[1] - b[1]).abs() < 1e-9;
+            differ += usize::from(!same && [a[0], a[1], b[0], b[1]].iter().any(|&x| x > 1e-9));
+        }
+    }
+    differ as f64 / (cells * cells)
+}
+
+fn equation_69(context: &Context) -> Result<Finding> {
+    let widths = [1.0 / 16.0, 1.0 / 32.0, 1.0 / 64.0];
+    let areas = widths.map(|ramps| differing_area(ramps, context.mutated));
+    let bounds = widths.map(|x: f64| (1.0 + 2.0 * x).powi(2) - (1.0 - 4.0 * x).powi(2));
+    let within = areas.iter().zip(bounds).all(|(&area, bound)| area <= bound);
+    let finding = Finding::printed(within && areas[1] < 0.6 * areas[0] && areas[2] < 0.6 * areas[1])
+        .number("area for δ = 1/16", areas[0])
+        .number("area for δ = 1/32", areas[1])
+        .number("area for δ = 1/64", areas[2])
+        .number("(1+2δ)² − (1−Dδ)² for δ = 1/64", bounds[2]);
+    Ok(if finding.printed { finding } else { finding.counterexample("the area grows with the box") })
+}
+
+/// The share of the `D^(dn)` cells in which two of the n tokens are in the same one of `D^d` cells.
+fn share_with_equal_tokens(cells: f64, n: i32) -> f64 {
+    1.0 - (0..n).map(|i| 1.0 - f64::from(i) / cells).product::<f64>()
+}
+
+fn equation_70(context: &Context) -> Result<Finding> {
+    let mut largest = 0.0_f64;
+    for (d, n) in [(1, 2), (1, 3), (2, 2), (2, 3)] {
+        for levels in [4.0_f64, 8.0, 16.0, 32.0] {
+            let share = share_with_equal_tokens(levels.powi(d), n);
+            let rate = levels.powi(-context.mutate(d, d * n)) * f64::from(n * (n - 1)) / 2.0;
+            largest = largest.max(share / rate);
+        }
+    }
+    Ok(Finding::printed(largest <= 1.0 + 1e-12)
+        .number("largest share over n(n−1)/2 D^(−d)", largest)
+        .number("share for d = 1, n = 3, D = 32", share_with_equal_tokens(32.0, 3)))
+}
+
+fn volume(context: &Context) -> Result<Finding> {
+    let (d, n, levels) = (1, 2, 4.0_f64);
+    let all = |power: i32| levels.powi(d * n) * levels.powi(-power);
+    let (printed, repaired) = (all(d), all(d * context.mutate(n, n + 1)));
+    Ok(Finding::repaired(printed == 1.0, repaired == 1.0)
+        .number("area of all cells, each D^(−d)", printed)
+        .number("each D^(−dn)", repaired)
+        .counterexample("d = 1, n = 2, D = 4: sixteen cells of area 1/4 would have an area of 4, and the cube has 1"))
+}
