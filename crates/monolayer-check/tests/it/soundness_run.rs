@@ -21,7 +21,7 @@ fn whatever_is_said_is_so_of_many_models() {
     whatever_is_said_is_so(std::env::var("MONOLAYER_SOUNDNESS").ok().and_then(|n| n.parse().ok()).unwrap_or(400));
 }
 
-fn whatever_is_said_is_so(models: usize) {
+fn whatever_is_said_is_so(models: u64) {
     let menu = Menu { second: adapter::SECOND_FORMAT, wide: false, ..Menu::default() };
     let out = tempfile::tempdir().unwrap();
     let wide = run::run(&Menu { wide: true, ..menu.clone() }, models / 2, 30 * models, 8, out.path()).all;

@@ -6,12 +6,13 @@ use std::time::Instant;
 use anyhow::Result;
 use dashu_ratio::RBig;
 use monolayer::arithmetic::matrix::Matrix;
-use monolayer::paper::unquantized::{Collision, collision, collisions, draw_layer};
+use monolayer::paper::hardmax::mean_pooling;
+use monolayer::paper::unquantized::{Collision, collision, collisions};
 use serde_json::{Value, json};
 
 use super::exact_layer::{attention_of, number, shortened};
 use super::{Outcome, Shared};
-use crate::output::count;
+use crate::output::{Progress, count};
 
 /// Show what one attention layer without a quantizer cannot do: two sequences that collide, for any weights
 ///
@@ -40,10 +41,10 @@ pub struct Args {
     seed: u64,
 }
 
-pub fn run(args: &Args, _shared: &Shared) -> Result<Outcome> {
+pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     match &args.model {
         Some(dir) => of_model(args, dir),
-        None => at_random(args),
+        None => at_random(args, shared),
     }
 }
 
@@ -63,32 +64,34 @@ fn of_model(args: &Args, dir: &Path) -> Result<Outcome> {
         "error_at_least": number(&found.distance()) / 2.0,
         "seconds": start.elapsed().as_secs_f64(),
     });
-    let text = format!("layer {index}: {heads} heads of size {size} on tokens of dimension {d}\n\n{}", text(&found));
+    let text = format!("layer {index}: heads: {heads}, of size {size}, on tokens of dimension {d}\n\n{}", text(&found));
     Ok(Outcome::decided(json, text, found.holds()))
 }
 
 /// Random layers.
-fn at_random(args: &Args) -> Result<Outcome> {
+fn at_random(args: &Args, shared: &Shared) -> Result<Outcome> {
     let start = Instant::now();
-    let tally = collisions(args.draws as usize, args.length as usize, args.seed)?;
-    let first = collision(&draw_layer(args.seed, 0), args.length as usize)?;
+    let progress = Progress::new(shared, "layers", args.draws as usize);
+    let tally = collisions(args.draws as usize, args.length as usize, args.seed, || progress.add(1))?;
+    drop(progress);
+    let example = collision(&mean_pooling(1), args.length as usize)?;
     let json = json!({
         "length": args.length,
         "draws": tally.layers,
         "collide": tally.colliding,
         "singular": tally.singular,
         "smallest_distance": tally.distance.to_string(),
-        "collision": collision_json(&first),
+        "collision": collision_json(&example),
         "seconds": start.elapsed().as_secs_f64(),
     });
     let text = format!(
         "{} random softmax layers, in exact arithmetic:\n  {} map two tokens to the same vector where f differs by 1 or more \
-         (smallest difference {:.6})\n  {} of them have a singular I + sum W_O W_V\n\nthe first one:\n{}",
+         (smallest difference {:.6})\n  {} of them have a singular I + sum W_O W_V\n\nby hand, d = 1, a head that adds the mean of all tokens:\n{}",
         count(tally.layers),
         count(tally.colliding),
         number(&tally.distance),
         count(tally.singular),
-        text(&first),
+        text(&example),
     );
     Ok(Outcome::decided(json, text, tally.colliding == tally.layers))
 }
@@ -101,7 +104,7 @@ fn text(found: &Collision) -> String {
         if first == last {
             return format!("all {} tokens ({})", z.rows, vector(last));
         }
-        format!("{} tokens ({}), then ({})", z.rows - 1, vector(first), vector(last))
+        format!("{} ({}), then ({})", z.rows - 1, vector(first), vector(last))
     };
     format!(
         "  first   {}\n  second  {}\n\noutput at the last token (rounded here, compared exactly):\n  first   ({})\n  second  ({})\n\

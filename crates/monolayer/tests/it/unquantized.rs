@@ -15,7 +15,7 @@ fn one_head(d: usize, entry: impl Fn(usize, usize) -> i64) -> Attention<RBig> {
 #[test]
 fn random_layers_of_every_kind_collide() {
     for (length, seed) in [(2, 1), (3, 2), (6, 3)] {
-        let tally = collisions(400, length, seed).unwrap();
+        let tally = collisions(400, length, seed, || {}).unwrap();
         assert_eq!((tally.layers, tally.colliding), (400, 400));
         assert!(tally.singular > 100 && tally.singular < 250, "{}", tally.singular);
         assert!(tally.distance >= RBig::ONE);

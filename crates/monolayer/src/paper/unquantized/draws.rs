@@ -25,10 +25,11 @@ pub struct CollisionTally {
     pub distance: RBig,
 }
 
-/// Draws layers and finds the two sequences for each.
-pub fn collisions(layers: usize, length: usize, seed: u64) -> Result<CollisionTally> {
+/// Draws layers and finds the two sequences for each; calls `on_layer` after each.
+pub fn collisions(layers: usize, length: usize, seed: u64, on_layer: impl Fn() + Sync) -> Result<CollisionTally> {
     let one = |number: usize| -> Result<CollisionTally> {
         let found = collision(&draw_layer(seed, number as u64), length)?;
+        on_layer();
         Ok(CollisionTally {
             layers: 1,
             colliding: usize::from(found.holds()),
