@@ -104,7 +104,7 @@ fn text(found: &Collision) -> String {
         if first == last {
             return format!("all {} tokens ({})", z.rows, vector(last));
         }
-        format!("{} ({}), then ({})", z.rows - 1, vector(first), vector(last))
+        format!("{} times ({}), then ({})", z.rows - 1, vector(first), vector(last))
     };
     format!(
         "  first   {}\n  second  {}\n\noutput at the last token (rounded here, compared exactly):\n  first   ({})\n  second  ({})\n\
