@@ -26,7 +26,7 @@ pub const CLAIMS: &[Claim] = &[
         statement: "plugging (43) and (44) into (42) gives (8) (as printed, it gives (8)/(8 ε r_min))",
         printed: r"by plugging (43) and (44), the right side \frac{\epsilon}{4 r_{\max}} \cdot \frac{\delta'}{(|V| + 1)^4 \pi d \delta r_{\max}} of (42) is simplified as ||F_S^{(SA)}(X^{(i)})_{:,k} - F_S^{(SA)}(X^{(j)})_{:,l}|| > \frac{2 (\log n)^2 \epsilon^2 r_{\min}}{r_{\max}^2 (|V| + 1)^4 (2 \log n + 3) \pi d} \exp(-(|V| + 1)^4 \frac{(2 \log n + 3) \pi d r_{\max}^2}{4 \epsilon r_{\min}}) (45)",
         note: "(45) itself is (8), which holds. The slip is (42)'s and may be the transcription's.",
-        run: "both formulas for |V| = 5, n = 7, d = 3, r_min = 0.3, r_max = 1.7, ε = 0.2",
+        run: "both formulas for |V| = 5, n = 7, d = 3, r_min = 3, r_max = 17, ε = 2",
         code: ("crates/monolayer/src/paper/counterexamples.rs", "log2_42"),
         mutation: "4 ε r_min in the place of 8 ε r_min",
         find: equation_45,
@@ -72,7 +72,7 @@ fn equation_42(context: &Context) -> Result<Finding> {
 }
 
 fn equation_45(context: &Context) -> Result<Finding> {
-    let s = Separation { r_min: 0.3, r_max: 1.7, epsilon: 0.2 };
+    let s = Separation { r_min: 3.0, r_max: 17.0, epsilon: 2.0 };
     let log2_8 = Guarantee::new(5, 7, 3, &s).map_or(f64::NAN, |found| found.log2_delta);
     // Logarithms of some hundred thousand: the quotient keeps ten digits.
     let quotient = (log2_8 - log2_42(5, 7, 3, &s)).exp2();
@@ -83,7 +83,7 @@ fn equation_45(context: &Context) -> Result<Finding> {
         .number("8 ε r_min", missing)
         .number("(45) over (47)", beside)
         .counterexample(format!(
-            "|V| = 5, n = 7, d = 3, r_min = 0.3, r_max = 1.7, ε = 0.2: (45) is {quotient:.4} times (42)"
+            "|V| = 5, n = 7, d = 3, r_min = 3, r_max = 17, ε = 2: (45) is {quotient:.4} times (42), so it does not follow"
         )))
 }
 
