@@ -173,7 +173,8 @@ pub struct Claim {
     pub number: &'static str,
     /// The statement in a line.
     pub statement: &'static str,
-    /// Its mathematics as printed, hypotheses included; empty for what is not in the paper.
+    /// Its mathematics as printed, hypotheses included, in plain ASCII TeX such as `b_n` and without the paper's typefaces; the words
+    /// around it are ours. Empty for what is not in the paper.
     pub printed: &'static str,
     /// What else to know; empty where there is nothing. A slip that the text at hand may have and the paper not is marked "may be
     /// the transcription's".

@@ -35,9 +35,11 @@ fn some_claims_in_words() {
     // A line says what is stated.
     assert!(table.stdout.contains("Theorem 1, (5): no 1-layer hardmax self-attention"), "{}", table.stdout);
     let long = run(&["claims", "--only", "equation-59", "-v"]).stdout;
-    for part in
-        ["printed         σ_R[(z−1)/δ] − σ_R[(z−1)/δ − 1]", "counterexample  δ = 1/1000: -999 at −1/2", "mutation"]
-    {
+    for part in [
+        r"printed         \sigma_R[(z-1)/\delta] - \sigma_R[(z-1)/\delta - 1]",
+        "counterexample  δ = 1/1000: -999 at −1/2",
+        "mutation",
+    ] {
         assert!(long.contains(part), "{part}: {long}");
     }
     refused(&["claims", "--only", "theorem-9"], None, &["no claim begins with theorem-9", "lemma-7"]);

@@ -14,7 +14,7 @@ pub const CLAIMS: &[Claim] = &[
         id: "equation-63",
         number: "(63), (64)",
         statement: "attention moves a token by less than 1/(4√d D) of the longest token's length (repaired: at most)",
-        printed: "‖F_S^(SA)(Z)_{:,k} − Z_{:,k}‖ < 1/(4√d D) · max_{k'∈[n]} ‖Z_{:,k'}‖ for any k ∈ [n] and Z ∈ R^{d×n} (63); ‖F_S^(SA) ∘ F₁^(FF)(Z_{:,k}) − F^(FF)(Z_{:,k})‖ < dn/4D (64)",
+        printed: r"||F_S^{(SA)}(Z)_{:,k} - Z_{:,k}|| < \frac{1}{4 \sqrt{d} D} \max_{k' \in [n]} ||Z_{:,k'}|| (63) for any k \in [n] and Z \in R^{d \times n}; ||F_S^{(SA)} \circ F_1^{(FF)}(Z_{:,k}) - F^{(FF)}(Z_{:,k})|| < \frac{dn}{4D} (64)",
         note: "In (64) (Z_{:,k}) stands for (Z)_{:,k}, and the second F^(FF) lacks its index 1.",
         run: "d = 1, D = 4, v = 1, W^(O) = 1/16: Z = (3,3) and Z = 0, exactly; (60) of (−1,−1); random weights and sequences",
         code: ("crates/monolayer-lab/src/claims/perturbation.rs", "equation_63"),
@@ -25,7 +25,7 @@ pub const CLAIMS: &[Claim] = &[
         id: "equation-65",
         number: "(65)",
         statement: "outside the cube, every entry after attention is below 1/4D",
-        printed: "F_S^(SA) ∘ F₁^(FF)(Z)_{t,k} < 1/4D for all t ∈ [d], k ∈ [n], Z ∈ R^{d×n} ∖ [0,1]^{d×n}, for large enough D",
+        printed: r"for large enough D, F_S^{(SA)} \circ F_1^{(FF)}(Z)_{t,k} < \frac{1}{4D} (\forall t \in [d], k \in [n]) (65) for Z \in R^{d \times n} \setminus [0, 1]^{d \times n}",
         note: "Run for F̄₁ of (60). It does not follow from (64), whose dn/4D no D makes smaller than 1/4D, but from counting: with m ≥ 1 coordinates outside, entries of (60) are in [−m, 1−m], attention adds at most m/4D, and 1 − m + m/4D ≤ 1/4D.",
         run: "(60) for four (d, n, D), entries from {−1, 2, 1/2D, 1 − 1/2D, 1}, random unit v and W^(O) of length 1/(4√d D), any scale of scores",
         code: ("crates/monolayer-lab/src/claims/perturbation.rs", "largest_outside"),
@@ -36,9 +36,9 @@ pub const CLAIMS: &[Claim] = &[
         id: "equation-66",
         number: "(66)",
         statement: "inside the cube, every entry after attention is above 3/4D (repaired: on (0,1]^{d×n}, D ≥ 2, with the staircase (57))",
-        printed: "F_S^(SA) ∘ F₁^(FF)(Z)_{t,k} > 3/4D for all t ∈ [d], k ∈ [n], Z ∈ [0,1]^{d×n}",
+        printed: r"for large enough D, F_S^{(SA)} \circ F_1^{(FF)}(Z)_{t,k} > \frac{3}{4D} (\forall t \in [d], k \in [n]) (66) for Z \in [0, 1]^{d \times n}",
         note: "penalty(0) = −1 in (59). For D = 1 it is an equality: d = 1, Z = (1/2, 1/2), W^(O) = −1/4 gives 3/4.",
-        run: "(60) for four (d, n, D), random entries in (0,1], random weights, up to rounding; Z = (1/2, 0) for d = 1, n = 2, D = 4",
+        run: "(60) for four (d, n, D), random entries in (0,1], random weights, up to rounding; Z = (1/2, 0) for d = 1, n = 2, D = 4, 8, …, 1024",
         code: ("crates/monolayer-lab/src/claims/perturbation.rs", "equation_66"),
         mutation: "W^(O) eight times as long",
         find: equation_66,
@@ -150,13 +150,24 @@ fn equation_66(context: &Context) -> Result<Finding> {
         smallest = out.data.iter().fold(smallest, |m, &x| m.min(x * levels as f64));
     }
     let face = first_block(4, &[0.5, 0.0]);
-    let out = line(1.0 / 16.0, &face)?;
+    // "Large enough" is tried up to 1024, for either sign of the output weight.
+    let (mut met, mut highest) = (0, f64::MIN);
+    for levels in (2..=10).map(|power| 1_usize << power) {
+        let quarter = 1.0 / (4.0 * levels as f64);
+        for w_o in [quarter, -quarter] {
+            let out = line(w_o, &first_block(levels, &[0.5, 0.0]))?;
+            met += usize::from(out.iter().all(|&x| x > 3.0 * quarter));
+            highest = out.into_iter().fold(highest, f64::max);
+        }
+    }
     let one = line(-0.25, &first_block(1, &[0.5, 0.5]))?;
-    Ok(Finding::repaired(out.iter().all(|&x| x > 3.0 / 16.0), smallest > 0.75 * (1.0 - 1e-12))
+    Ok(Finding::repaired(met > 0, smallest > 0.75 * (1.0 - 1e-12))
         .count("draws on (0,1]^{d×n}", draws)
         .number("smallest entry there, times D", smallest)
         .number("Z = (1/2, 0), D = 4: (60) at token 1", face[0])
         .number("(60) at token 2", face[1])
+        .count("D = 4, 8, …, 1024: how often (66) holds", met)
+        .number("largest entry", highest)
         .number("D = 1, Z = (1/2, 1/2): entry", one[0])
-        .counterexample("d = 1, n = 2, D = 4, Z = (1/2, 0): (60) is (−1/4, −3/4), and attention adds at most 3/64, where more than 3/16 is claimed"))
+        .counterexample("d = 1, n = 2, D = 4, Z = (1/2, 0): (60) is (−1/4, −3/4), and attention adds at most 3/64, where more than 3/16 is claimed; up to D = 1024 no entry is above 0"))
 }

@@ -13,7 +13,7 @@ pub const CLAIMS: &[Claim] = &[
         id: "equation-42",
         number: "(42), (43), (44)",
         statement: "ids of one token in different sets are further apart than (42) (repaired: times 8 ε r_min)",
-        printed: "X^(i)_{:,k} = X^(j)_{:,l}, V^(i) ≠ V^(j) ⇒ ‖F_S^(SA)(X^(i))_{:,k} − F_S^(SA)(X^(j))_{:,l}‖ = ‖W^(O)u''‖ · |(vᵀX^(i))σ_S[a^(i)] − (vᵀX^(j))σ_S[a^(j)]| > ε/(4 r_max) · δ'/((|V|+1)⁴ π d δ r_max) (42), δ = 2 log n + 3 (43), δ' = (log n)² e^{−2r}, r = (|V|+1)⁴ π d δ r_max²/(8 ε r_min) (44)",
+        printed: r"X^{(i)}_{:,k} = X^{(j)}_{:,l}, V^{(i)} \ne V^{(j)}: ||F_S^{(SA)}(X^{(i)})_{:,k} - F_S^{(SA)}(X^{(j)})_{:,l}|| = ||W^{(O)} (W^{(V)} X^{(i)}) \sigma_S[a^{(i)}] - W^{(O)} (W^{(V)} X^{(j)}) \sigma_S[a^{(j)}]|| = ||W^{(O)} u''|| \cdot |(v^T X^{(i)}) \sigma_S[a^{(i)}] - (v^T X^{(j)}) \sigma_S[a^{(j)}]| > \frac{\epsilon}{4 r_{\max}} \cdot \frac{\delta'}{(|V| + 1)^4 \pi d \delta r_{\max}} (42), \delta = 2 \log n + 3 (43), \delta' = (\log n)^2 e^{-2r} with r = (|V| + 1)^4 \frac{\pi d \delta r_{\max}^2}{8 \epsilon r_{\min}} (44)",
         note: "(45) has the factor, and (41) gives it: its absence may be the transcription's. For 8 ε r_min ≥ 1 the printed bound is not above (45), so true.",
         run: "pairs of three numbers up to 4 times 2^-p with the proof's weights, the gap enclosed in logarithms: the smallest p",
         code: ("crates/monolayer/src/paper/counterexamples.rs", "equation_42"),
@@ -24,9 +24,9 @@ pub const CLAIMS: &[Claim] = &[
         id: "equation-45",
         number: "(45)",
         statement: "plugging (43) and (44) into (42) gives (8) (as printed, it gives (8)/(8 ε r_min))",
-        printed: "with (43), (44) the right side of (42) is 2(log n)² ε² r_min / (r_max² (|V|+1)⁴ (2 log n + 3) π d) · exp(−(|V|+1)⁴ (2 log n + 3) π d r_max² / (4 ε r_min)) (45)",
+        printed: r"by plugging (43) and (44), the right side \frac{\epsilon}{4 r_{\max}} \cdot \frac{\delta'}{(|V| + 1)^4 \pi d \delta r_{\max}} of (42) is simplified as ||F_S^{(SA)}(X^{(i)})_{:,k} - F_S^{(SA)}(X^{(j)})_{:,l}|| > \frac{2 (\log n)^2 \epsilon^2 r_{\min}}{r_{\max}^2 (|V| + 1)^4 (2 \log n + 3) \pi d} \exp(-(|V| + 1)^4 \frac{(2 \log n + 3) \pi d r_{\max}^2}{4 \epsilon r_{\min}}) (45)",
         note: "(45) itself is (8), which holds. The slip is (42)'s and may be the transcription's.",
-        run: "both formulas for |V| = 5, n = 7, d = 3, r_min = 0.3, r_max = 1.7, ε = 0.2",
+        run: "both formulas for |V| = 5, n = 7, d = 3, r_min = 3, r_max = 17, ε = 2",
         code: ("crates/monolayer/src/paper/counterexamples.rs", "log2_42"),
         mutation: "4 ε r_min in the place of 8 ε r_min",
         find: equation_45,
@@ -35,7 +35,7 @@ pub const CLAIMS: &[Claim] = &[
         id: "equation-47",
         number: "(46), (47), proof of Corollary 1",
         statement: "some weights give ids further apart than (47), as Theorem 2 is cited for (repaired: (8), without harm to Corollary 1)",
-        printed: "there are weights such that F_S^(SA) with h = 1 is an (r, δ)-contextual mapping, r = r_max + ε/4 (46), δ = ε r_min log n / (r_max² (|V|+1)⁴ (2 log n + 3) π d) · exp(−(|V|+1)⁴ (2 log n + 3) π d r_max² / (4 ε r_min)) (47)",
+        printed: r"by Theorem 2 there are W^{(O)} \in R^{d \times s}, W^{(V)}, W^{(K)}, W^{(Q)} \in R^{s \times d} such that F_S^{(SA)} with h = 1 is an (r, \delta)-contextual mapping for X^{(1)}, \dots, X^{(N)}, r = r_{\max} + \frac{\epsilon}{4} (46), \delta = \frac{\epsilon r_{\min} \log n}{r_{\max}^2 (|V| + 1)^4 (2 \log n + 3) \pi d} \cdot \exp(-(|V| + 1)^4 \frac{(2 \log n + 3) \pi d r_{\max}^2}{4 \epsilon r_{\min}}) (47)",
         note: "(47) is (8)/(2 ε log n): stronger than (8) where 2 ε log n < 1. It does not change when all tokens are scaled.",
         run: "pairs of −4, −3, 4 times 2^-p: the p from which the proof's ids are closer than (47), and the p from which twice the radius (46) is below it",
         code: ("crates/monolayer/src/paper/counterexamples.rs", "equation_47"),
@@ -72,7 +72,7 @@ fn equation_42(context: &Context) -> Result<Finding> {
 }
 
 fn equation_45(context: &Context) -> Result<Finding> {
-    let s = Separation { r_min: 0.3, r_max: 1.7, epsilon: 0.2 };
+    let s = Separation { r_min: 3.0, r_max: 17.0, epsilon: 2.0 };
     let log2_8 = Guarantee::new(5, 7, 3, &s).map_or(f64::NAN, |found| found.log2_delta);
     // Logarithms of some hundred thousand: the quotient keeps ten digits.
     let quotient = (log2_8 - log2_42(5, 7, 3, &s)).exp2();
@@ -83,7 +83,7 @@ fn equation_45(context: &Context) -> Result<Finding> {
         .number("8 ε r_min", missing)
         .number("(45) over (47)", beside)
         .counterexample(format!(
-            "|V| = 5, n = 7, d = 3, r_min = 0.3, r_max = 1.7, ε = 0.2: (45) is {quotient:.4} times (42)"
+            "|V| = 5, n = 7, d = 3, r_min = 3, r_max = 17, ε = 2: (45) is {quotient:.4} times (42), so it does not follow"
         )))
 }
 

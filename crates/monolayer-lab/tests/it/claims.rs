@@ -73,6 +73,11 @@ fn statements_show_what_is_printed() {
     for claim in all() {
         let ours = claim.documented() == Some(Verdict::NotInThePaper);
         assert_eq!(claim.printed.is_empty(), ours, "{}: {:?}", claim.id, claim.printed);
+        // Plain TeX, which can be searched for and pasted anywhere, and shown between backticks.
+        let plain = |c: char| c == ' ' || c.is_ascii_graphic() && c != '`';
+        assert!(claim.printed.chars().all(plain), "{}: {:?}", claim.id, claim.printed);
+        let braces = |brace: char| claim.printed.matches(brace).count();
+        assert_eq!(braces('{'), braces('}'), "{}: {:?}", claim.id, claim.printed);
         assert!(ours || claim.number.contains(|c: char| c.is_ascii_digit() || c == 'C'), "{}", claim.id);
         assert!(!claim.statement.ends_with('.') && claim.statement.chars().count() <= 140, "{}", claim.id);
     }
