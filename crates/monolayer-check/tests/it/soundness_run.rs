@@ -12,13 +12,13 @@ use crate::soundness::{adapter, climb, exact, program, run};
 
 #[test]
 fn whatever_is_said_is_so_and_clear_tokens_are_decided() {
-    whatever_is_said_is_so(100);
+    whatever_is_said_is_so(400);
 }
 
 #[test]
 #[ignore = "slow: tools/test --slow"]
 fn whatever_is_said_is_so_of_many_models() {
-    whatever_is_said_is_so(std::env::var("MONOLAYER_SOUNDNESS").ok().and_then(|n| n.parse().ok()).unwrap_or(400));
+    whatever_is_said_is_so(std::env::var("MONOLAYER_SOUNDNESS").ok().and_then(|n| n.parse().ok()).unwrap_or(2000));
 }
 
 fn whatever_is_said_is_so(models: u64) {
