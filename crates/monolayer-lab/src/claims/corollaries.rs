@@ -49,7 +49,7 @@ pub const CLAIMS: &[Claim] = &[
         id: "remark-1",
         number: "Remark 1, Appendix C",
         statement: "Theorem 2 extends to masked self-attention",
-        printed: r"Theorem 2 extends to masked self-attention, \sigma_S[(W_{l,i}^{(K)} Z)^T (W_{l,i}^{(Q)} Z) + C] (132), for example for padding of inputs with different lengths",
+        printed: r"Theorem 2 extends to masked self-attention, \sigma_S[(W_{l,i}^{(K)} Z)^T (W_{l,i}^{(Q)} Z) + C] \in R^{d \times n} (132), C \in R^{n \times n} with elements 0 or -\infty, for example for padding of inputs with different lengths",
         note: "A consequence is run: memorizing under a mask.",
         run: "memorizing under a causal mask",
         code: ("crates/monolayer/src/paper/attention.rs", "apply_masked"),

@@ -49,7 +49,7 @@ pub const CLAIMS: &[Claim] = &[
         id: "definition-3",
         number: "Definition 3, (21), (13), (80)",
         statement: "the Boltzmann operator is the mean of numbers under their softmax",
-        printed: r"boltz : R^m \to R, a \mapsto a^T \sigma_S[a] (21), m \in N_+; boltz : R^n \to R, a \mapsto a^T \sigma_S[a] (13); boltz(a) = \sum_{i=1}^n a_i p_i, p = (p_1, \dots, p_n) = \sigma_S[a] (80)",
+        printed: r"boltz : R^m \to R, a \mapsto a^T \sigma_S[a] (21), m \in N_+; boltz : R^n \to R, a \mapsto a^T \sigma_S[a] (13); boltz(a) = \sum_{i=1}^n a_i p_i (80), p = (p_1, \dots, p_n) = \sigma_S[a]",
         note: "",
         run: "(21) and (80) against the library's operator for m = 1 to 8, in balls; boltz(0, 5)",
         code: ("crates/monolayer/src/paper/boltzmann.rs", "boltz"),

@@ -66,7 +66,7 @@ pub const CLAIMS: &[Claim] = &[
         id: "grid-separated",
         number: "before (63)",
         statement: "the grid without duplicates is tokenwise (1/D, √d, 1/D)-separated (repaired: any r_min < √d/D, r_max > √d, ε < 1/D)",
-        printed: r"\tilde{G}_D can be regarded as tokenwise (1/D, \sqrt{d}, 1/D)-separated input sequences",
+        printed: r"the members of \tilde{G}_D count as tokenwise (1/D, \sqrt{d}, 1/D)-separated",
         note: "Definition 1 is strict. For d ≥ 2 the first condition holds, since the smallest norm is √d/D.",
         run: "the norms and distances of the grid's tokens for d = 1, D = 4",
         code: ("crates/monolayer/src/data/separation.rs", "separation"),

@@ -17,7 +17,7 @@ pub const CLAIMS: &[Claim] = &[
         id: "equation-48",
         number: "(48)",
         statement: "positions E keep tokens separated and without duplicates (repaired: E_k = c k e₁, c ≥ 2 r_max + ε)",
-        printed: r"E \in R^{d \times n}, every row (2 r_{\max}, 4 r_{\max}, \dots, 2n r_{\max}) (48); X^{(1)} + E, \dots, X^{(N)} + E are tokenwise (r_{\max}, (2n+1) r_{\max}, \epsilon)-separated, and each sentence has no duplicate token",
+        printed: r"E \in R^{d \times n}, every row (2 r_{\max}, 4 r_{\max}, \dots, 2n r_{\max}) (48); X^{(1)} + E, \dots, X^{(N)} + E are tokenwise (r_{\max}, (2n+1) r_{\max}, \epsilon)-separated; no X^{(i)} + E has a duplicate token",
         note: "Corollary 2 asks for some E and stands. As printed, no duplicates and norms above r_max do hold; the two entries below say what does not. Repaired, the constants are (r_max, nc + r_max, ε).",
         run: "the printed E on 1 and −1; the printed E's norms and the repaired E's distances on random vocabularies",
         code: ("crates/monolayer/src/data/separation.rs", "separation"),

@@ -27,7 +27,7 @@ pub const CLAIMS: &[Claim] = &[
         id: "theorem-1-proof",
         number: "Theorem 1, proof, (22) to (24)",
         statement: "no hardmax layer tells (α₁v, α₂v, α₄v) from (α₁v, α₃v, α₄v)",
-        printed: r"v \in R^d nonzero, V = \{\alpha_1 v, \alpha_2 v, \alpha_3 v, \alpha_4 v\} \subset R^d (22), \alpha_1 < \alpha_2 < \alpha_3 < \alpha_4; (W_i^{(K)} v a^T)^T (W_i^{(Q)} v a^T) = a (W_i^{(K)} v)^T (W_i^{(Q)} v) a^T (23), a \in \{\alpha_1, \alpha_2, \alpha_3, \alpha_4\}^n; (W_i^{(K)} v a^T)^T (W_i^{(Q)} \alpha_2 v) = a (W_i^{(K)} v)^T (W_i^{(Q)} v) \alpha_2 = (W_i^{(K)} v)^T (W_i^{(Q)} v) \alpha_2 \cdot a (24); its maximum is achieved only where a is \alpha_1 or \alpha_4, so no number of heads distinguishes (\alpha_1 v, \alpha_2 v, \alpha_4 v) and (\alpha_1 v, \alpha_3 v, \alpha_4 v)",
+        printed: r"v \in R^d nonzero, V = \{\alpha_1 v, \alpha_2 v, \alpha_3 v, \alpha_4 v\} \subset R^d (22) for some \alpha_1 < \alpha_2 < \alpha_3 < \alpha_4; (W_i^{(K)} v a^T)^T (W_i^{(Q)} v a^T) = a (W_i^{(K)} v)^T (W_i^{(Q)} v) a^T (23), a \in \{\alpha_1, \alpha_2, \alpha_3, \alpha_4\}^n \subset R^n; (W_i^{(K)} v a^T)^T (W_i^{(Q)} \alpha_2 v) = a (W_i^{(K)} v)^T (W_i^{(Q)} v) \alpha_2 = (W_i^{(K)} v)^T (W_i^{(Q)} v) \alpha_2 \cdot a (24); its maximum is achieved only where a is \alpha_1 or \alpha_4, so no number of heads distinguishes (\alpha_1 v, \alpha_2 v, \alpha_4 v) and (\alpha_1 v, \alpha_3 v, \alpha_4 v)",
         note: "The scalar in (24) may be 0; then all places tie, and the head takes the mean of all tokens. (24) itself holds.",
         run: "α = 1, 2, 3, 4: (1,2,4) and (1,3,4) through a head whose query is 0, exactly",
         code: ("crates/monolayer/src/paper/hardmax/mod.rs", "printed_pair"),
