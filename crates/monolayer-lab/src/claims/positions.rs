@@ -170,6 +170,6 @@ fn equation_49(context: &Context) -> Result<Finding> {
         .number("repaired: length of an id, at most", longest)
         .number("repaired radius", radius)
         .counterexample(format!(
-            "d = 4, n = 2, token −(1,1,1,1)/2, r_max = 1.001, ε = 1.9: its id at place 2 is longer than {least:.3}, and (49) is {claimed:.3}"
+            "Theorem 2 does not give it, as X + E is not within (2n+1) r_max. With the proof's weights, d = 4, n = 2, token −(1,1,1,1)/2, r_max = 1.001, ε = 1.9, the id at place 2 is longer than {least:.3}, and (49) is {claimed:.3}; other weights may be within it"
         )))
 }
