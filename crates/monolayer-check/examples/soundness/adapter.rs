@@ -110,24 +110,20 @@ fn arithmetic(case: &Case) -> Rules {
 /// Writes the case into a directory and asks.
 pub fn judge(case: &Case, graphs: &[Graph], dir: &Path) -> Found {
     files::write(case, dir).expect("a directory to write to");
-    let refused =
-        |text: String| Found { verdict: Verdict::Error, claim: None, tokens: vec![], enclosures: vec![], text };
+    let refused = |text| Found { verdict: Verdict::Error, claim: None, tokens: vec![], enclosures: vec![], text };
+    asked(case, graphs, dir).unwrap_or_else(refused)
+}
+
+/// What the core finds in the files of a case, or why it refuses them.
+fn asked(case: &Case, graphs: &[Graph], dir: &Path) -> Result<Found, String> {
     let limits = Limits::default();
-    let (model, hashes) = match directory::open(dir, &limits) {
-        Ok(found) => found,
-        Err(why) => return refused(why.to_string()),
-    };
-    let data = match fs::read(dir.join("data.jsonl")).ok().map(|bytes| data::parse(&bytes, Kind::JsonLines, &limits)) {
-        Some(Ok(data)) => Some(data),
-        Some(Err(why)) => return refused(why.to_string()),
-        None => None,
-    };
+    let (model, hashes) = directory::open(dir, &limits).map_err(|why| why.to_string())?;
+    let bytes = fs::read(dir.join("data.jsonl")).ok();
+    let data = bytes.map(|bytes| data::parse(&bytes, Kind::JsonLines, &limits)).transpose();
+    let data = data.map_err(|why| why.to_string())?;
     let bytes = fs::read(dir.join("certificate.json")).ok();
-    let certificate = match bytes.as_ref().map(|bytes| certificate::parse(bytes, &limits)) {
-        Some(Ok(certificate)) => Some(certificate),
-        Some(Err(why)) => return refused(why.to_string()),
-        None => None,
-    };
+    let certificate = bytes.as_ref().map(|bytes| certificate::parse(bytes, &limits)).transpose();
+    let certificate = certificate.map_err(|why| why.to_string())?;
     let named = match arithmetic(case) {
         Rules::Float { format, .. } => Some(format),
         Rules::Real => None,
@@ -138,7 +134,7 @@ pub fn judge(case: &Case, graphs: &[Graph], dir: &Path) -> Found {
     };
     let kinds = [kind(&case.claim).to_owned()];
     let judged = matches!(case.claim, Claim::Labels | Claim::Outputs(_));
-    let request = Request {
+    let found = check(&Request {
         model: &model,
         hashes: &hashes,
         certificate: certificate.as_ref(),
@@ -150,28 +146,23 @@ pub fn judge(case: &Case, graphs: &[Graph], dir: &Path) -> Found {
         bits: BITS,
         threads: 1,
         tick: &|_, _| (),
-    };
-    let found = match check(&request) {
-        Ok(found) => found,
-        Err(why) => return refused(why),
-    };
+    })?;
     let tokens = found.pass.iter().flat_map(|pass| pass.tokens.iter().zip(&pass.impossible));
-    let tokens = tokens.map(|(token, impossible)| match token.verdict {
-        _ if *impossible => Judgment::Impossible,
+    Ok(Found {
+        verdict: verdict(found.verdict),
+        claim: found.claims.iter().find(|c| c.kind == kinds[0]).map(|c| verdict(c.verdict)),
+        tokens: tokens.map(|(token, impossible)| judgment(token.verdict, *impossible)).collect(),
+        enclosures: data.iter().filter(|_| judged).flat_map(|data| enclosures(case, &model, data, graphs)).collect(),
+        text: format!("{:?}, {:?}, not checked: {:?}", found.verdict, found.claims, found.not_checked),
+    })
+}
+
+fn judgment(said: Said, impossible: bool) -> Judgment {
+    match said {
+        _ if impossible => Judgment::Impossible,
         Said::Right => Judgment::Right,
         Said::Wrong => Judgment::Wrong,
         Said::Unknown | Said::Free => Judgment::Unknown,
-    });
-    let enclosures = match &data {
-        Some(data) if judged => enclosures(case, &model, data, graphs),
-        _ => vec![],
-    };
-    Found {
-        verdict: verdict(found.verdict),
-        claim: found.claims.iter().find(|c| c.kind == kinds[0]).map(|c| verdict(c.verdict)),
-        tokens: tokens.collect(),
-        enclosures,
-        text: format!("{:?}, {:?}, not checked: {:?}", found.verdict, found.claims, found.not_checked),
     }
 }
 
