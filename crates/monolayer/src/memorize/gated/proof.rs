@@ -88,7 +88,7 @@ impl<'a> LabelProver<'a> {
 
     /// The ratios of the contexts of a group.
     fn ratios(&self, parts: &ModelParts, group: &ProofGroup, format: &FloatFormat) -> Vec<f64> {
-        let meeting = Meeting::new(parts, group);
+        let token_units = TokenUnits::new(parts, group);
         let label = |m: usize| self.agreement.label[self.view.contexts.of_token[parts.tokens[m]] as usize] as usize;
         // Where no open unit reads the id, all contexts with one label are alike.
         let mut known: Vec<(usize, f64)> = Vec::new();
@@ -98,14 +98,14 @@ impl<'a> LabelProver<'a> {
             if !error.is_known() {
                 return 0.0;
             }
-            if meeting.reads_id {
+            if token_units.reads_id {
                 let range = (sum_below(id.center, -error.get()), sum_above(id.center, error.get()));
-                return meeting.ratio(label, range, format);
+                return token_units.ratio(label, range, format);
             }
             if let Some(&(_, ratio)) = known.iter().find(|&&(l, _)| l == label) {
                 return ratio;
             }
-            let ratio = meeting.ratio(label, (0.0, 0.0), format);
+            let ratio = token_units.ratio(label, (0.0, 0.0), format);
             known.push((label, ratio));
             ratio
         };
@@ -167,17 +167,17 @@ fn key(view: &View, token: usize) -> (u32, usize) {
     (view.token_ids[token], place)
 }
 
-/// A token (word, place) as the feed-forward block meets it, whatever its context.
-struct Meeting<'a> {
+/// A token (word, place) with the units that can fire for it in some context.
+struct TokenUnits<'a> {
     parts: &'a ModelParts,
-    open: Vec<Open<'a>>,
+    open: Vec<OpenUnit<'a>>,
     /// What stands in the coordinates of labels without any unit.
     constant: &'a [f64],
     reads_id: bool,
 }
 
 /// A unit that is not proved shut.
-struct Open<'a> {
+struct OpenUnit<'a> {
     unit: &'a Unit,
     /// What it computes before the ReLU at id 0: the gate and the bias, which nearly cancel; and how far this is off.
     start: f64,
@@ -204,12 +204,12 @@ struct UnitSums<'a> {
     moved: Up,
 }
 
-impl<'a> Meeting<'a> {
+impl<'a> TokenUnits<'a> {
     fn new(parts: &'a ModelParts, group: &ProofGroup) -> Self {
         let stored = &parts.stored;
         let place = if stored.places.cols == 0 { &[][..] } else { stored.places.row(group.place) };
         let code = [stored.words.row(group.word as usize), place].concat();
-        let open: Vec<Open> = group.open.iter().map(|&j| Open::new(&stored.units[j as usize], &code)).collect();
+        let open: Vec<OpenUnit> = group.open.iter().map(|&j| OpenUnit::new(&stored.units[j as usize], &code)).collect();
         let reads_id = open.iter().any(|open| open.unit.id != 0.0);
         Self { parts, open, constant: stored.carried.row(group.word as usize), reads_id }
     }
@@ -312,7 +312,7 @@ impl<'a> Meeting<'a> {
 /// Partial sums are a little larger than the sums of their terms: by their rounding, which is far below this part of them.
 const GROWTH: f64 = 1.0 + 1.0 / 1024.0;
 
-impl<'a> Open<'a> {
+impl<'a> OpenUnit<'a> {
     fn new(unit: &'a Unit, code: &[f64]) -> Self {
         let mut gate = 0.0;
         let (mut above, mut below) = (Up::ZERO, Up::ZERO);
