@@ -113,13 +113,13 @@ impl Finding {
         self
     }
 
-    /// What follows from it.
-    pub fn verdict(&self) -> Verdict {
+    /// What follows from it. None for a statement that is not the paper's and does not hold: that accuses nobody but us.
+    pub fn verdict(&self) -> Option<Verdict> {
         match (self.printed, self.repaired) {
-            (true, _) if self.ours => Verdict::NotInThePaper,
-            (true, _) => Verdict::Holds,
-            (false, Some(true)) => Verdict::HoldsAfterRepair,
-            (false, _) => Verdict::FalseAsPrinted,
+            (holds, _) if self.ours => holds.then_some(Verdict::NotInThePaper),
+            (true, _) => Some(Verdict::Holds),
+            (false, Some(true)) => Some(Verdict::HoldsAfterRepair),
+            (false, _) => Some(Verdict::FalseAsPrinted),
         }
     }
 
@@ -261,9 +261,9 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The verdict, unless the run failed.
+    /// The verdict, unless the run failed or a statement of our own does not hold.
     pub fn verdict(&self) -> Option<Verdict> {
-        self.finding.as_ref().ok().map(Finding::verdict)
+        self.finding.as_ref().ok().and_then(Finding::verdict)
     }
 
     /// Whether the computed verdict is the documented one.

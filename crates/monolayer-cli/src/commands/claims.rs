@@ -60,6 +60,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
 
 fn verdict(outcome: &Found) -> String {
     match (outcome.verdict(), outcome.documented) {
+        (None, _) if outcome.finding.is_ok() => "DOES NOT HOLD (NOT IN THE PAPER)".to_owned(),
         (None, _) => "COULD NOT RUN".to_owned(),
         (Some(verdict), _) if outcome.agrees() => verdict.name().to_owned(),
         (Some(verdict), Some(documented)) => format!("{} (DOCUMENTED: {})", verdict.name(), documented.name()),
