@@ -22,17 +22,37 @@ def product(a, b, row_by_row=False):
 
 class Attention(nn.Module):
     """Eq. 2: Z + sum_i W_O,i (W_V,i Z) softmax[(W_K,i Z)^T (W_Q,i Z)]; eq. 5 with hardmax."""
-    def __init__(self, d, kind, heads, head_size, mask):
+    def __init__(self, d, kind, heads, head_size, mask, start=False):
         super().__init__()
-        self.hardmax, self.causal = {"softmax": False, "hardmax": True}[kind], {"none": False, "causal": True}[mask]
+        self.hardmax, self.mask, self.first = {"softmax": False, "hardmax": True}[kind], mask, int(start)
         self.w_q, self.w_k, self.w_v = (nn.Parameter(torch.empty(heads, head_size, d)) for _ in range(3))
         self.w_o = nn.Parameter(torch.empty(heads, d, head_size))
+
+    def shown(self, n, device):  # eq. 132: which key each query sees, [query, key]; a start token is at place -1
+        key = torch.arange(n, device=device) - self.first
+        query = key.unsqueeze(-1)
+        if self.mask == "causal":
+            shown = key <= query
+        elif "prefix" in self.mask:
+            shown = (key < self.mask["prefix"]) | (key <= query)
+        elif "band" in self.mask:
+            shown = (query - key <= self.mask["band"][0]) & (key - query <= self.mask["band"][1])
+        else:
+            rows, own = self.mask["rows"], n - self.first
+            if own > len(rows):
+                raise ValueError(f"a sequence of {own} tokens, and the mask is for {len(rows)}")
+            shown = torch.zeros(n, n, dtype=torch.bool, device=device)
+            shown[self.first :, self.first :] = torch.tensor(rows, dtype=torch.bool, device=device)[:own, :own]
+        return shown | (key == -1)
 
     def forward(self, z, real):
         x = z.masked_fill(~real.unsqueeze(-1), 0).unsqueeze(1)  # 0, so that a weight of 0 leaves nothing of padding
         q, k = (product(x, w, self.hardmax) for w in (self.w_q, self.w_k))  # [batch, heads, n, head_size]
         visible = real[:, None, None, :].expand(-1, -1, z.shape[1], -1)  # [batch, 1, query, key]
-        scores = product(q, k, self.hardmax).masked_fill(~(visible.tril() if self.causal else visible), -torch.inf)
+        if self.mask != "none":  # padding sees itself, so that it stays finite
+            own = torch.eye(z.shape[1], dtype=torch.bool, device=z.device)
+            visible = visible & self.shown(z.shape[1], z.device) | own
+        scores = product(q, k, self.hardmax).masked_fill(~visible, -torch.inf)
         if self.hardmax:  # only the largest are left, all equal, so that softmax gives them equal weights
             scores = scores.masked_fill(scores < scores.amax(-1, keepdim=True), -torch.inf)
         return z + product(scores.softmax(-1) @ product(x, self.w_v), self.w_o).sum(1)
@@ -55,19 +75,22 @@ class Transformer(nn.Module):
         super().__init__()
         d, n, labels, pre = (config[key] for key in ("d", "max_length", "labels", "pre_feed_forward"))
         self.d, self.max_length, self.labels, self.vocabulary = d, n, labels, vocabulary
+        self.start = config.get("start")  # a word before every sequence: all see it, and nothing is said of it
         self.embedding = None if vocabulary is None else nn.Embedding(max(vocabulary.values()) + 1, d)
         self.positions = None if n is None else nn.Embedding(n, d)
         self.pre_feed_forward = None if pre is None else FeedForward(d, pre["hidden"])
         self.layers = nn.ModuleList()
         for c in config["layers"]:
             a = c["attention"]
-            attention = {} if a is None else {"attention": Attention(d, a["kind"], a["heads"], a["head_size"], a["mask"])}
+            shape = () if a is None else (a["kind"], a["heads"], a["head_size"], a["mask"], self.start is not None)
+            attention = {} if a is None else {"attention": Attention(d, *shape)}
             feed_forward = {"feed_forward": FeedForward(d, c["hidden"])} if c["hidden"] > 0 else {}
             self.layers.append(nn.ModuleDict(attention | feed_forward))
-        self.head = None if labels is None else nn.Linear(d, len(labels))
+        rows = config.get("outputs") if labels is None else len(labels)
+        self.head = None if rows is None else nn.Linear(d, rows)
 
     def forward(self, sequences):
-        """Scores of the labels [n, labels] of each sequence, or F(X) [n, d] without a head, from one padded batch."""
+        """Scores of the labels [n, labels] of each sequence, or outputs ([n, d] without a head), from one padded batch."""
         inputs = [self.embed(tokens) for tokens in sequences]
         z = nn.utils.rnn.pad_sequence(inputs, batch_first=True)  # [batch, n, d]
         real = nn.utils.rnn.pad_sequence([x.new_ones(len(x)) for x in inputs], batch_first=True) > 0  # false on padding
@@ -76,9 +99,11 @@ class Transformer(nn.Module):
             for step in layer.values():  # attention, then feed-forward
                 z = step(z, real)
         z = z if self.head is None else self.head(z)
-        return [y[: len(x)] for x, y in zip(inputs, z)]
+        first = 0 if self.start is None else 1
+        return [y[first : len(x)] for x, y in zip(inputs, z)]
 
-    def embed(self, tokens):  # one sequence, of words or of vectors, as [n, d]
+    def embed(self, tokens):  # one sequence, of words or of vectors, as [n, d], behind the start token where there is one
+        tokens = tokens if self.start is None else [self.start, *tokens]
         like = next(self.parameters())
         if self.vocabulary is None:
             rows = [torch.as_tensor(x, dtype=like.dtype, device=like.device) for x in tokens]
@@ -89,12 +114,13 @@ class Transformer(nn.Module):
                 raise KeyError(f"{tokens[ids.index(None)]!r} is not in the vocabulary, which has no <unk>")
             z = self.embedding(torch.tensor(ids, dtype=torch.long, device=like.device))
         if self.positions is not None and len(z) > self.max_length:
-            raise ValueError(f"a sequence of {len(z)} tokens, and positions end at {self.max_length}")
+            start = "" if self.start is None else ", the start token included"
+            raise ValueError(f"a sequence of {len(z)} tokens{start}, and positions end at {self.max_length}")
         return z if self.positions is None else z + self.positions.weight[: len(z)]
 
     @torch.no_grad()
     def predict(self, tokens):
-        """Labels (outputs without a head) of a sequence of words or vectors, or of each of a list of sequences."""
+        """Labels (outputs where there are none) of a sequence of words or vectors, or of each of a list of sequences."""
         single = torch.as_tensor(tokens[0]).ndim == 1 if self.vocabulary is None else isinstance(tokens[0], str)
         results = self([tokens] if single else tokens)
         if self.labels is not None:  # argmax gives the lowest index on ties
@@ -185,9 +211,9 @@ def read_config(path, config=None):
     if version not in ("monolayer/1", "monolayer/2") or config.get("dtype") not in ("f32", "f64"):
         fail(f"format {version!r} with dtype {version and config.get('dtype')!r} is not read here")
     for field in ("start", "outputs"):
-        if config.get(field) is not None or (field in config and version == "monolayer/1"):
-            fail(f"the field {field!r} is not read here")
-    for field in ("max_length", "labels", "pre_feed_forward"):
+        if field in config and version == "monolayer/1":
+            fail(f"the field {field!r} is of monolayer/2")
+    for field in ("max_length", "start", "labels", "outputs", "pre_feed_forward"):
         config.setdefault(field, None)
     labels, pre, layers = config["labels"], config["pre_feed_forward"], config.get("layers")
     if not is_size(config.get("d")) or not (config["max_length"] is None or is_size(config["max_length"])):
@@ -198,6 +224,8 @@ def read_config(path, config=None):
         fail("labels must be a list of names")
     if labels is not None and len(set(labels)) < len(labels):
         fail("a label stands twice")
+    if config["outputs"] is not None and (labels is not None or not is_size(config["outputs"])):
+        fail("outputs must be a whole number from 1, where labels is null")
     if not isinstance(layers, list) or not all(isinstance(layer, dict) for layer in layers):
         fail("layers must be a list of objects")
     for layer in layers:
@@ -205,22 +233,51 @@ def read_config(path, config=None):
         if not is_size(layer.get("hidden"), 0) or not (attention is None or isinstance(attention, dict)):
             fail("a layer has an attention or null, and a whole number of hidden units")
         if attention is not None:
-            kinds = [attention.get("kind") in ("softmax", "hardmax"), attention.get("mask") in ("none", "causal")]
-            if not all(kinds) or not is_size(attention.get("heads")) or not is_size(attention.get("head_size")):
+            mask = attention.get("mask")
+            known = mask in ("none", "causal") or (version == "monolayer/2" and is_mask(mask))
+            if not known or attention.get("kind") not in ("softmax", "hardmax") or not is_size(attention.get("heads")) or not is_size(attention.get("head_size")):
                 fail("an attention whose kind, mask, heads or head_size is not read here")
     return config
 
 
+def is_mask(mask):
+    """A mask that is an object: one field, a known one, with sizes or the one name that its file may have."""
+    kind, value = next(iter(mask.items())) if isinstance(mask, dict) and len(mask) == 1 else (None, None)
+    sizes = {"prefix": [value], "band": value if isinstance(value, list) and len(value) == 2 else [None]}.get(kind, [None])
+    return all(is_size(x, 0) and x < 2**63 for x in sizes) or (kind == "file" and value == "mask.safetensors")
+
+
+def read_masks(directory, config):
+    """Puts {"rows": ...}, zeros and ones, in the place of every mask that is in a file."""
+    path = Path(directory, "mask.safetensors")
+    layers = [layer["attention"] for layer in config["layers"] if layer["attention"] is not None]
+    masked = [attention for attention in layers if isinstance(attention["mask"], dict) and "file" in attention["mask"]]
+    if path.exists() != bool(masked):
+        refuse(f"{path}: it is missing, or no layer names it")
+    if not masked:
+        return
+    found = read_header(path, path.read_bytes())
+    dtype, shape, raw = found.pop("mask", (None, [], b""))
+    if found or dtype != "U8" or len(shape) != 2 or shape[0] != shape[1] or set(raw) - {0, 1}:
+        refuse(f"{path}: it is not one tensor \"mask\", U8 [n, n], of zeros and ones")
+    rows = [list(raw[i : i + shape[0]]) for i in range(0, len(raw), shape[0])]
+    blind = [i + 1 for i, row in enumerate(rows) if row[i] == 0]
+    if blind:
+        refuse(f"{path}: the mask hides token {blind[0]} from itself")
+    for attention in masked:
+        attention["mask"] = {"rows": rows}
+
+
 def shapes_of(config, words):
     """The shape of every tensor of a model."""
-    d, labels, shapes = config["d"], config["labels"], {}
+    d, rows, shapes = config["d"], config["outputs"] if config["labels"] is None else len(config["labels"]), {}
     blocks = [("pre_feed_forward", config["pre_feed_forward"])]
     if words is not None:
         shapes["embedding.weight"] = [words, d]
     if config["max_length"] is not None:
         shapes["positions.weight"] = [config["max_length"], d]
-    if labels is not None:
-        shapes.update({"head.weight": [len(labels), d], "head.bias": [len(labels)]})
+    if rows is not None:
+        shapes.update({"head.weight": [rows, d], "head.bias": [rows]})
     for i, layer in enumerate(config["layers"]):
         attention = layer["attention"]
         if attention is not None:
@@ -246,11 +303,12 @@ def read_vocabulary(path, rows):
 
 
 def read_files(directory, config=None):
-    """A model directory, checked: its config, its vocabulary or None, its tensors as {name: (dtype, shape, bytes)}.
+    """A model directory, checked: its config with the masks of files as {"rows": ...}, its vocabulary or None, its tensors as {name: (dtype, shape, bytes)}.
 
     Matrices stored by their nonzero entries (monolayer/2) are made dense: every tensor has the shape of shapes_of.
     """
     config = read_config(Path(directory, "config.json"), config)
+    read_masks(directory, config)
     path, words = Path(directory, "model.safetensors"), Path(directory, "vocabulary.json")
     tensors = read_header(path, path.read_bytes())
     embedding = tensors.get("embedding.weight")
@@ -258,6 +316,9 @@ def read_files(directory, config=None):
         refuse(f"{words}: there must be one exactly where there is a tensor embedding.weight")
     rows = None if embedding is None else [*embedding[1], 0][0]
     vocabulary = None if rows is None else read_vocabulary(words, rows)
+    start = config["start"]
+    if start is not None and not (isinstance(start, str) and start in (vocabulary or ())):
+        refuse(f"{words}: the start token {start!r} is no word of it")
     shapes, dtype = shapes_of(config, rows), config["dtype"].upper()
     for name in shapes if config["format"] == "monolayer/2" else ():
         if name.endswith((".w1", ".w2")) and f"{name}.values" in tensors and name not in tensors:

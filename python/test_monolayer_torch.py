@@ -1,6 +1,7 @@
 """Checks monolayer_torch against the fixtures and against the numpy reference: python python/test_monolayer_torch.py"""
 
 import json
+import math
 import sys
 import tempfile
 import unittest
@@ -92,11 +93,11 @@ class RandomModels(TestCase):
 class Small(TestCase):
     """A model whose outputs are known by hand."""
 
-    def model(self, **changes):
+    def model(self, vocabulary=None, **changes):
         attention = {"kind": "hardmax", "heads": 1, "head_size": 1, "mask": "none"}
         config = {"d": 1, "max_length": None, "labels": None, "pre_feed_forward": None}
         config |= {"layers": [{"attention": attention, "hidden": 0}], **changes}
-        model = monolayer_torch.Transformer(config, None).double()
+        model = monolayer_torch.Transformer(config, vocabulary).double()
         model.load_state_dict({name: torch.ones_like(p) for name, p in model.state_dict().items()})
         return model
 
@@ -114,6 +115,38 @@ class Small(TestCase):
         out = self.model(layers=[layer]).predict([[3.0], [0.0], [-3.0]])
         self.assertEqual(out[0].item(), 6.0)
         self.assertAlmostEqual(out[1].item(), 1.5, places=15)
+
+    def test_masks_show_what_they_say(self):
+        layer = lambda mask: {"attention": {"kind": "softmax", "heads": 1, "head_size": 1, "mask": mask}, "hidden": 0}
+        x = [[3.0], [0.0], [-3.0]]
+        for mask, seen in [
+            ({"prefix": 2}, [[0, 1], [0, 1], [0, 1, 2]]),
+            ({"band": [1, 0]}, [[0], [0, 1], [1, 2]]),
+            ({"rows": [[1, 0, 1], [0, 1, 0], [1, 1, 1]]}, [[0, 2], [1], [0, 1, 2]]),
+        ]:
+            model = self.model(layers=[layer(mask)])
+            out = model.predict([x, x[:1]])  # the second with padding
+            for t, places in enumerate(seen):
+                alone = self.model(layers=[layer("none")]).predict([x[i] for i in places])[places.index(t)]
+                self.assertAlmostEqual(out[0][t].item(), alone.item(), places=14)
+            self.assertEqual(out[1].tolist(), [[6.0]])
+        with self.assertRaisesRegex(ValueError, "3 tokens, and the mask is for 1"):
+            self.model(layers=[layer({"rows": [[1]]})]).predict(x)
+
+    def test_a_start_token_is_seen_and_not_given_back(self):
+        """Behind 0 a token 1 sees weights 1 and e, whatever the mask; it takes a place of its own."""
+        layer = lambda mask: {"attention": {"kind": "softmax", "heads": 1, "head_size": 1, "mask": mask}, "hidden": 0}
+        for mask in ("none", "causal", {"prefix": 0}, {"band": [0, 0]}, {"rows": [[1]]}):
+            model = self.model({"a": 0, "<s>": 1}, start="<s>", layers=[layer(mask)])
+            with torch.no_grad():
+                model.embedding.weight.copy_(torch.tensor([[1.0], [0.0]]))
+            out = model.predict([["a"], ["a"]])
+            self.assertEqual([y.shape for y in out], [(1, 1), (1, 1)])
+            self.assertAlmostEqual(out[0].item(), 1 + math.e / (1 + math.e), places=14)
+        model = self.model({"a": 0}, start="a", max_length=2)
+        self.assertEqual(model.predict(["a"]).shape, (1, 1))
+        with self.assertRaisesRegex(ValueError, "3 tokens, the start token included"):
+            model.predict(["a", "a"])
 
     def test_errors_name_what_is_wrong(self):
         directory = FIXTURES / "rank_one"

@@ -105,14 +105,16 @@ def describe(config, data):
     layers = []
     for layer in config["layers"]:
         a = layer["attention"]
-        causal = "c" if a is not None and a["mask"] == "causal" else ""
+        mask = "none" if a is None else a["mask"]
+        causal = "" if mask == "none" else mask[0] if isinstance(mask, str) else next(iter(mask))[0]
         name = "-" if a is None else f"{a['kind'][0]}{a['heads']}x{a['head_size']}{causal}"
         layers.append(f"{name}/{layer['hidden']}")
     pre = f"ff{config['pre_feed_forward']['hidden']} " if config["pre_feed_forward"] else ""
     kind = "outputs" if config["labels"] is None else "labels"
     positions = "pos" if config["max_length"] is not None else ""
+    positions += "+s" if config.get("start") is not None else ""
     file = os.path.basename(data)
-    return f"{config['dtype']} {kind:7} {file:16} d={config['d']:<2} {positions:3} {pre}{' '.join(layers)}"
+    return f"{config['dtype']} {kind:7} {file:16} d={config['d']:<2} {positions:5} {pre}{' '.join(layers)}"
 
 
 def compare_seed(binary, directory, seed, tally):

@@ -91,7 +91,7 @@ def cases(folder):
     for method in ("plateau", "interpolate", "deep"):
         for data in (small, str(paths["classes.jsonl"]), str(paths["outputs.jsonl"])):
             yield f"{method}, {Path(data).name}", ["memorize", data, "--method", method], data
-    for mask in ("causal",):
+    for mask in ("causal", "prefix:2", "band:1,1"):
         yield f"{mask}, {TASKS['shift']}", ["memorize", "task:shift:" + TASKS["shift"], "--mask", mask], "task:shift:" + TASKS["shift"]
     for function in FUNCTIONS:
         for dim, grid in ((1, 4), (2, 3)):

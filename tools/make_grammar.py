@@ -195,23 +195,31 @@ def version_2_cases():
     bad("v1-mask-object", "a mask object in version 1", config_json=config(layers=[layer({"prefix": 1})]), numbers=one)
     bad("v1-sparse", "sparse storage in version 1", config_json=config(layers=[LONE]), numbers=with_tensors(sparse_block()))
     start = lambda word: two(start=word, layers=[layer()])
-    good("v2-start", "a start token", readers=CORE, config_json=start("a"), numbers=one)
+    good("v2-start", "a start token", config_json=start("a"), numbers=one)
     bad("v2-start-unknown", "a start token that is no word", config_json=start("c"), numbers=one)
+    vectors = with_tensors(attention(), without=["embedding.weight"])
+    bad("v2-start-vectors", "a start token without words", config_json=start("a"), numbers=vectors, vocabulary=None)
     bad("v2-start-number", "a start token that is a number", config_json=start(0), numbers=one)
     outputs = lambda **more: two(labels=None, **more)
-    good("v2-outputs", "outputs of dimension 2", readers=CORE, config_json=outputs(outputs=2))
+    good("v2-outputs", "outputs of dimension 2", config_json=outputs(outputs=2))
     bad("v2-outputs-zero", "outputs of dimension 0", config_json=outputs(outputs=0), numbers=with_tensors(without=["head.weight", "head.bias"]))
     bad("v2-outputs-and-labels", "labels and outputs", config_json=two(outputs=2))
     masked = lambda mask: two(layers=[layer(mask)])
-    for name, mask in [("prefix", {"prefix": 1}), ("prefix-zero", {"prefix": 0}), ("band", {"band": [1, 0]})]:
-        good(f"v2-mask-{name}", f"the mask {json.dumps(mask)}", readers=CORE, config_json=masked(mask), numbers=one)
+    for name, mask in [("prefix", {"prefix": 1}), ("prefix-zero", {"prefix": 0}), ("band", {"band": [1, 0]}), ("prefix-large", {"prefix": 2**63 - 1})]:
+        good(f"v2-mask-{name}", f"the mask {json.dumps(mask)}", config_json=masked(mask), numbers=one)
     for name, mask in [
         ("of-two-kinds", {"prefix": 1, "band": [1, 0]}),
         ("empty", {}),
         ("unknown", {"stripes": 2}),
         ("band-of-one", {"band": [1]}),
         ("band-negative", {"band": [-1, 0]}),
+        ("band-of-three", {"band": [1, 0, 0]}),
+        ("band-of-floats", {"band": [1.0, 0]}),
         ("prefix-float", {"prefix": 1.0}),
+        ("prefix-true", {"prefix": True}),
+        ("prefix-too-large", {"prefix": 2**63}),
+        ("none-object", {"none": None}),
+        ("causal-object", {"causal": None}),
         ("file-elsewhere", {"file": "../mask.safetensors"}),
         ("file-missing", {"file": "mask.safetensors"}),
         ("list", ["causal"]),
@@ -227,9 +235,12 @@ def version_2_cases():
         ("mask-file-i8", "a mask of another dtype", grid(1, 0, 1, 1, dtype="I8")),
         ("mask-file-name", "a tensor of another name", grid(1, 0, 1, 1, name="masks")),
     ]
-    good(f"v2-{masks[0][0]}", masks[0][1], readers=CORE, config_json=in_file, numbers=one, files={"mask.safetensors": masks[0][2]})
+    good(f"v2-{masks[0][0]}", masks[0][1], config_json=in_file, numbers=one, files={"mask.safetensors": masks[0][2]})
     for name, why, file in masks[1:]:
         bad(f"v2-{name}", why, config_json=in_file, numbers=one, files={"mask.safetensors": file})
+    stray = {"mask.safetensors": masks[0][2]}
+    bad("v2-mask-file-stray", "a mask in a file that no layer names", config_json=masked("causal"), numbers=one, files=stray)
+    bad("v1-mask-file-stray", "a mask in a file beside a model of version 1", files=stray)
 
 
 def sparse_cases():
@@ -318,13 +329,15 @@ def text_data_cases():
     vectors = '{"tokens":[[0.1,-2.0],[1e-07,1e+16]],"labels":[[5e-324,0.0],[0.0001,123456.789]]}\n'
     data("vectors.jsonl", "vectors, numbers in shortest form", vectors, vectors)
     free = '{"tokens":["a","b"],"labels":[null,"X"]}\n'
-    data("free.jsonl", "a label that may be anything", free, free, CORE)
+    data("free.jsonl", "a label that may be anything", free, free)
+    all_free = '{"tokens":["a","b"],"labels":[null,null]}\n'
+    data("all-free.jsonl", "labels that all may be anything", all_free, all_free)
     data("free-integers.jsonl", "-100 may be anything", '{"tokens":["a","b"],"labels":[-100,1]}', '{"tokens":["a","b"],"labels":[null,1]}\n')
     data("free.conll", "_ may be anything", "a _\nb X\n", free)
     underscore = lines({"tokens": ["a"], "labels": ["_"]})
     data("underscore.jsonl", "the string _ is a class", underscore, underscore)
     wide = '{"tokens":[[1.0]],"labels":[[1.0,2.0]]}\n'
-    data("outputs-of-another-dimension.jsonl", "outputs of another dimension than the tokens", wide, wide, CORE)
+    data("outputs-of-another-dimension.jsonl", "outputs of another dimension than the tokens", wide, wide, TEXT)
 
 
 def bad_text_cases():

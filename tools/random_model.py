@@ -20,7 +20,7 @@ WORDS = 'the a EU rejects call . , " \' \\ { # é naïve Ærø 日本 мир �
 
 def write_safetensors(path, tensors):
     """Tensors in order of name, the header padded to 8 bytes."""
-    kinds = {"float32": "F32", "float64": "F64", "int64": "I64"}
+    kinds = {"float32": "F32", "float64": "F64", "int64": "I64", "uint8": "U8"}
     header, data = {}, b""
     for name in sorted(tensors):
         raw = np.ascontiguousarray(tensors[name]).tobytes()
@@ -75,6 +75,21 @@ def choose_layer(rng):
         "mask": str(rng.choice(["none", "causal"])),
         "hidden": 0 if rng.random() < 0.2 else hidden,
     }
+
+
+def choose_masks(rng, layers, longest):
+    """Masks that are objects for some of the layers; there is one matrix at most. Apart, so that seeds draw what they drew."""
+    size = longest + int(rng.integers(0, 3))
+    rows = (rng.random((size, size)) < rng.choice([0.1, 0.5, 0.9])) | np.eye(size, dtype=bool)
+    prefix, band = int(rng.integers(0, longest + 2)), [int(x) for x in rng.integers(0, longest + 1, size=2)]
+    for layer in layers:
+        if layer["kind"] is not None and rng.random() < 0.4:
+            layer["mask"] = [{"prefix": prefix}, {"band": band}, {"rows": rows.astype(int).tolist()}][rng.integers(3)]
+
+
+def choose_outputs(rng):
+    """A dimension of outputs that have one of their own, or none."""
+    return int(rng.integers(1, 12)) if rng.random() < 0.5 else None
 
 
 def choose_length(rng):
@@ -134,7 +149,8 @@ class Maker:
         w_v, w_o = self.normal(heads, size, d), self.normal(heads, d, size)
         if self.choice["rank_one"] and heads == size == 1:
             w_v = w_k.copy()
-        visible = [reference.visibility(np.ones(len(x), bool), layer["mask"]) for x in z]
+        start = self.choice.get("start") is not None
+        visible = [reference.visibility(np.ones(len(x), bool), layer["mask"], start) for x in z]
         scores = [reference.attention_scores(x, w_q[h], w_k[h], self.sums) for x in z for h in range(heads)]
         w_q *= power_of_two(largest(scores), self.choice["score"])
         weights = dict(w_q=w_q, w_k=w_k, w_v=w_v, w_o=w_o)
@@ -166,13 +182,23 @@ def make(directory, seed, **fixed):
     vocabulary, tokens = maker.tokens()
     sequences = [[tokens[t] for t in rng.integers(len(tokens), size=n)] for n in c["lengths"]]
     longest = max(c["lengths"])
-    max_length = int(longest + rng.integers(0, 4)) if c["positions"] else None
+    c.setdefault("start", None)
+    if "layers" not in fixed:
+        choose_masks(np.random.default_rng([seed, 1]), c["layers"], longest)
+        apart = np.random.default_rng([seed, 2])
+        if c["words"] and "start" not in fixed and apart.random() < 0.4:
+            c["start"] = str(apart.choice(sorted(vocabulary)))
+    rows = next((layer["mask"]["rows"] for layer in c["layers"] if "rows" in layer.get("mask", "")), None)
+    places = longest + (c["start"] is not None)
+    max_length = int(places + rng.integers(0, 4)) if c["positions"] else None
     if c["positions"]:
         shape = (max_length, c["d"])
         maker.tensors["positions.weight"] = maker.whole(1, *shape) if c["whole_numbers"] else maker.normal(*shape) * 0.5
     labels = [f"L{k}" for k in range(c["labels"])] or None
+    outputs = choose_outputs(np.random.default_rng([seed, 2])) if labels is None and "layers" not in fixed else None
+    newer = c["start"] is not None or outputs is not None or any(isinstance(layer.get("mask"), dict) for layer in c["layers"])
     config = {
-        "format": "monolayer/1",
+        "format": "monolayer/2" if newer else "monolayer/1",
         "d": c["d"],
         "dtype": c["dtype"],
         "max_length": max_length,
@@ -181,6 +207,9 @@ def make(directory, seed, **fixed):
         "pre_feed_forward": {"hidden": c["pre_feed_forward"]} if c["pre_feed_forward"] else None,
         "source": {"command": "tools/random_model.py", "seed": seed},
     }
+    if c["start"] is not None:
+        config["start"] = c["start"]
+    config.update({} if outputs is None else {"outputs": outputs})
     model = {"config": config, "tensors": maker.tensors, "vocabulary": vocabulary, "dtype": np.float64}
     z = [reference.embed(model, sequence) for sequence in sequences]
     if c["pre_feed_forward"]:
@@ -190,16 +219,21 @@ def make(directory, seed, **fixed):
             z = maker.attention(i, layer, z)
         if layer["hidden"]:
             z = maker.feed_forward(f"layers.{i}.feed_forward", layer["hidden"], z)
-    if labels:
-        maker.tensors["head.weight"] = maker.normal(len(labels), c["d"])
-        maker.tensors["head.bias"] = maker.normal(len(labels)) * 0.25
+    if labels or outputs:
+        count = outputs or len(labels)
+        maker.tensors["head.weight"] = maker.normal(count, c["d"])
+        maker.tensors["head.bias"] = maker.normal(count) * 0.25
     write_model(directory, config, {name: w.astype(maker.dtype) for name, w in maker.tensors.items()}, vocabulary)
-    return write_data(directory, rng, c, labels, sequences)
+    if rows is not None:
+        write_safetensors(os.path.join(directory, "mask.safetensors"), {"mask": np.array(rows, np.uint8)})
+    return write_data(directory, rng, c, labels, outputs, sequences)
 
 
 def layer_config(layer):
     """A layer as config.json has it."""
     attention = None if layer["kind"] is None else {k: layer[k] for k in ("kind", "heads", "head_size", "mask")}
+    if attention is not None and "rows" in attention["mask"]:
+        attention["mask"] = {"file": "mask.safetensors"}
     return {"attention": attention, "hidden": layer["hidden"]}
 
 
@@ -214,13 +248,13 @@ def write_model(directory, config, tensors, vocabulary):
     write_safetensors(os.path.join(directory, "model.safetensors"), tensors)
 
 
-def write_data(directory, rng, c, labels, sequences):
+def write_data(directory, rng, c, labels, outputs, sequences):
     """The dataset, with random labels where it has any."""
     targets = [None] * len(sequences)
     if c["labeled_data"] and labels:
         targets = [[labels[k] for k in rng.integers(len(labels), size=len(s))] for s in sequences]
     elif c["labeled_data"]:
-        targets = [(np.round(rng.normal(size=(len(s), c["d"])) * 64) / 64).tolist() for s in sequences]
+        targets = [(np.round(rng.normal(size=(len(s), outputs or c["d"])) * 64) / 64).tolist() for s in sequences]
     if c["data"] == "other" and c["words"] and (labels or not c["labeled_data"]):
         return write_conll(os.path.join(directory, "data.conll"), sequences, targets)
     if c["data"] == "other" and not c["words"] and (not labels or not c["labeled_data"]):

@@ -50,10 +50,12 @@ def read_model(directory, precision=None):
 
 
 def read_data(path):
-    """A dataset as a list of (tokens, labels); labels is None where the file has none."""
+    """A dataset as a list of (tokens, labels); labels is None where the file has none, a label where any will do."""
     if path.endswith(".safetensors"):
         return read_arrays(path)
-    return [(named(tokens), named(labels)) for tokens, labels in read_text(path)]
+    free = lambda label: strict_data.is_free(label, columns=not path.endswith(".jsonl"))
+    given = lambda labels: None if labels is None else [None if free(label) else label for label in labels]
+    return [(named(tokens), named(given(labels))) for tokens, labels in read_text(path)]
 
 
 def named(labels):
@@ -72,7 +74,7 @@ def read_arrays(path):
     tokens, labels, lengths = (arrays.pop(name, None) for name in ("tokens", "labels", "lengths"))
     if arrays or tokens is None or tokens.dtype.kind != "f" or tokens.ndim != (3 if lengths is None else 2):
         raise ValueError(f"{path}: not the arrays of a dataset")
-    if labels is not None and labels.shape != (tokens.shape if labels.dtype.kind == "f" else tokens.shape[:-1]):
+    if labels is not None and (labels.shape[:-1] if labels.dtype.kind == "f" else labels.shape) != tokens.shape[:-1]:
         raise ValueError(f"{path}: labels of another shape")
     if lengths is not None:
         if lengths.dtype.kind == "f" or lengths.ndim != 1 or lengths.min() < 1 or lengths.sum() != len(tokens):
@@ -83,7 +85,8 @@ def read_arrays(path):
     if labels is None:
         return [(sequence, None) for sequence in tokens]
     integer = np.issubdtype(labels[0].dtype, np.integer)
-    return [(x, [str(label) for label in y] if integer else y) for x, y in zip(tokens, labels)]
+    name = lambda label: None if label == -100 else str(label)
+    return [(x, [name(label) for label in y] if integer else y) for x, y in zip(tokens, labels)]
 
 
 # ---- the model -------------------------------------------------------------------------------------------------------
@@ -153,32 +156,52 @@ def tensors_of(model, prefix, *names):
     return [model["tensors"][f"{prefix}.{name}"] for name in names]
 
 
-def visibility(real, mask):
-    """Which key each query sees, [..., query, key]: padding is never visible, nor is the future to a causal mask."""
-    n = real.shape[-1]
-    place = np.arange(n)
-    ahead = (place[None, :] > place[:, None]) & (mask == "causal")
-    return real[..., None, :] & ~ahead
+def visibility(real, mask, start=False):
+    """Which key each query sees, [..., query, key]: what its mask shows it (132), and never padding.
+
+    A start token is the first, at place -1 of the mask: all see it, and a mask in a file does not know it.
+    """
+    n, first = real.shape[-1], 1 if start else 0
+    query, key = np.arange(n)[:, None] - first, np.arange(n)[None, :] - first
+    if mask == "none":
+        shown = np.ones((n, n), bool)
+    elif mask == "causal":
+        shown = key <= query
+    elif "prefix" in mask:
+        shown = (key < mask["prefix"]) | (key <= query)
+    elif "band" in mask:
+        shown = (query - key <= mask["band"][0]) & (key - query <= mask["band"][1])
+    else:
+        rows, own = mask["rows"], n - first
+        if own > len(rows):
+            sys.exit(f"a sequence of {own} tokens, but the mask is for {len(rows)}")
+        shown = np.zeros((n, n), bool)
+        shown[first:, first:] = np.array(rows, bool)[:own, :own]
+    shown = shown | (key == -1)
+    # Padding sees itself, so that it stays finite.
+    return (real[..., None, :] & shown) | np.eye(n, dtype=bool)
 
 
 def forward(model, z, real, sums, gaps=None):
-    """Scores of the labels, or F(X) where the model has no head; z [..., n, d], real [..., n] is false on padding."""
+    """Scores of the labels, or outputs, F(X) where the model has no head; z [..., n, d], real [..., n] is false on padding."""
     if model["config"].get("pre_feed_forward"):
         z = feed_forward(z, *tensors_of(model, "pre_feed_forward", "w1", "b1", "w2", "b2"), sums)
     for i, layer in enumerate(model["config"]["layers"]):
         if layer["attention"] is not None:
             weights = tensors_of(model, f"layers.{i}.attention", "w_q", "w_k", "w_v", "w_o")
-            visible = visibility(real, layer["attention"]["mask"])
+            visible = visibility(real, layer["attention"]["mask"], model["config"].get("start") is not None)
             z = attention(z, visible, layer["attention"]["kind"], *weights, sums, gaps)
         if layer["hidden"] > 0:
             z = feed_forward(z, *tensors_of(model, f"layers.{i}.feed_forward", "w1", "b1", "w2", "b2"), sums)
-    if model["config"]["labels"] is not None:
+    if "head.weight" in model["tensors"]:
         z = sums.product(z, model["tensors"]["head.weight"].T) + model["tensors"]["head.bias"]
     return z
 
 
 def embed(model, tokens):
-    """The input of one sequence, [n, d]: embedding[word] + positions[place]."""
+    """The input of one sequence, [n, d]: embedding[word] + positions[place], behind the start token where there is one."""
+    if model["config"].get("start") is not None:
+        tokens = [model["config"]["start"], *tokens]
     if model["vocabulary"] is None:
         z = np.array(tokens, model["dtype"]).reshape(len(tokens), model["config"]["d"])
     else:
@@ -190,7 +213,7 @@ def embed(model, tokens):
         z = model["tensors"]["embedding.weight"][ids]
     if model["config"]["max_length"] is not None:
         if len(tokens) > model["config"]["max_length"]:
-            sys.exit(f"a sequence of {len(tokens)} tokens, but max_length is {model['config']['max_length']}")
+            sys.exit(f"a sequence needs {len(tokens)} places, but max_length is {model['config']['max_length']}")
         z = z + model["tensors"]["positions.weight"][: len(tokens)]
     return z
 
@@ -203,7 +226,7 @@ def sums_of(model, seed=None):
 
 def run(model, sequences, batch=1, seed=None, gaps=None):
     """The scores [n, labels] or outputs [n, d] of each sequence; gaps receives the smallest hardmax gap of each."""
-    sums = sums_of(model, seed)
+    sums, first = sums_of(model, seed), 0 if model["config"].get("start") is None else 1
     results = []
     for start in range(0, len(sequences), batch):
         inputs = [embed(model, tokens) for tokens in sequences[start : start + batch]]
@@ -215,7 +238,7 @@ def run(model, sequences, batch=1, seed=None, gaps=None):
             real[i, : len(rows)] = True
         seen = []
         out = forward(model, z, real, sums, seen)
-        results += [out[i, : len(rows)] for i, rows in enumerate(inputs)]
+        results += [out[i, first : len(rows)] for i, rows in enumerate(inputs)]
         if gaps is not None:
             gaps += [min([math.inf] + [gap[i][real[i]].min() for gap in seen]) for i in range(len(inputs))]
     return results
@@ -254,10 +277,10 @@ def main():
     else:
         report["labels"] = [labels_of(model, scores) for scores in results]
         if labeled:
-            pairs = [pair for got, y in zip(report["labels"], targets) for pair in zip(got, y)]
+            pairs = [pair for got, y in zip(report["labels"], targets) for pair in zip(got, y) if pair[1] is not None]
             right = sum(got == y for got, y in pairs)
-            report["accuracy"] = right / len(pairs)
-            print(f"{right} of {len(pairs)} tokens right: {report['accuracy']:.6f}", file=sys.stderr)
+            report["accuracy"] = right / len(pairs) if pairs else None
+            print(f"{right} of {len(pairs)} labeled tokens right", file=sys.stderr)
     if args.json == "-":
         print(json.dumps(report))
     elif args.json:

@@ -20,58 +20,19 @@ from pathlib import Path
 import intervals
 import strict_data
 from intervals import ZERO, Interval, UndecidedError, hull, less, number, sign
-from strict_files import CODES, is_size, read_files, read_header, read_json, refuse
+from strict_files import CODES, read_files, read_json, refuse
 
 
 def read_model(directory):
-    """Config, vocabulary, and nested lists of exact numbers by name, of what every reader reads and of start tokens and masks."""
-    path = directory / "config.json"
-    config = read_json(path)
-    plain = config
-    if isinstance(config, dict) and config.get("format") == "monolayer/2":
-        plain = {name: value for name, value in config.items() if name != "start"}
-        plain["layers"] = [without_mask(layer) for layer in config.get("layers") or ()]
-    checked, vocabulary, found = read_files(directory, plain)
-    if vocabulary is None or checked["labels"] is None:
+    """Config, vocabulary, and nested lists of exact numbers by name."""
+    config, vocabulary, found = read_files(directory)
+    if vocabulary is None or config["labels"] is None:
         refuse(f"{directory}: only models of words with labels are read here")
-    for layer, given in zip(checked["layers"], config["layers"], strict=True):
-        if layer["attention"]:
-            layer["attention"]["mask"] = read_mask(directory, given["attention"]["mask"])
-    checked["start"] = config.get("start") if checked["format"] == "monolayer/2" else None
-    if checked["start"] is not None and checked["start"] not in vocabulary:
-        refuse(f"{path}: the start token is no word of the vocabulary")
     tensors = {}
     for name, (dtype, shape, raw) in found.items():
         values = struct.unpack(f"<{math.prod(shape)}{CODES[dtype]}", raw)
         tensors[name] = nested([number(x) for x in values], shape)
-    return checked, vocabulary, tensors
-
-
-def without_mask(layer):
-    """A layer that sees everything in place of one whose mask is an object."""
-    attention = layer.get("attention") if isinstance(layer, dict) else None
-    if not isinstance(attention, dict) or not isinstance(attention.get("mask"), dict):
-        return layer
-    return {**layer, "attention": {**attention, "mask": "none"}}
-
-
-def read_mask(directory, mask):
-    if isinstance(mask, str):
-        return mask
-    band = mask.get("band", [0, 0])
-    path = directory / "mask.safetensors"
-    if len(mask) != 1 or not is_size(mask.get("prefix", 0), 0) or mask.get("file", path.name) != path.name:
-        refuse(f"{directory}: a mask that is not read here")
-    if not isinstance(band, list) or len(band) != 2 or not all(is_size(x, 0) for x in band):
-        refuse(f"{directory}: a band that is not two sizes")
-    if "file" not in mask:
-        return mask if mask.keys() <= {"prefix", "band"} else refuse(f"{directory}: a mask that is not read here")
-    found = read_header(path, path.read_bytes())
-    dtype, shape, raw = found.pop("mask", (None, [], b""))
-    if found or dtype != "U8" or len(shape) != 2 or shape[0] != shape[1] or set(raw) - {0, 1}:
-        refuse(f"{path}: not a mask")
-    rows = nested(list(raw), shape)
-    return {"rows": rows} if all(row[i] for i, row in enumerate(rows)) else refuse(f"{path}: a token that does not see itself")
+    return config, vocabulary, tensors
 
 
 def nested(values, shape):

@@ -63,21 +63,21 @@ def read_json_lines(path):
             refuse(f"{place}: tokens and labels are lists, and there is at least one token")
         if labels is not None and len(labels) != len(tokens):
             refuse(f"{place}: {len(labels)} labels for {len(tokens)} tokens")
-        for values, kind in zip((tokens, [None] if labels is None else labels), kinds):
-            kind.update(kind_of(place, value) for value in values)
-            if len(kind) > 1:
-                refuse(f"{place}: tokens, or labels, of two kinds")
+        kinds[0].update(kind_of(place, value) for value in tokens)
+        kinds[1].update(kind_of(place, value) for value in labels or [] if value is not None)
+        if any(len(kind) > 1 for kind in kinds) or (sequences and (sequences[0][1] is None) != (labels is None)):
+            refuse(f"{place}: tokens, or labels, of two kinds, or labels on some lines only")
         sequences.append((tokens, labels))
     token, label = (next(iter(kind), None) for kind in kinds)
-    if token is None or (isinstance(token, int) and isinstance(label, int) and token != label):
-        refuse(f"{path}: no sequence, or outputs of another dimension than the tokens")
-    if label is None and any(labels is not None for _, labels in sequences):
-        refuse(f"{path}: labels that may be anything are not read here")
+    if token is None:
+        refuse(f"{path}: no sequence")
+    if isinstance(label, int) and any(label is None for _, labels in sequences for label in labels):
+        refuse(f"{path}: null among vectors")
     return [(with_floats(tokens), labels and with_floats(labels)) for tokens, labels in sequences]
 
 
 def kind_of(place, value):
-    """"string", "integer", the dimension of a vector, or None for what is no label at all."""
+    """"string", "integer", the dimension of a vector, or None for null, which is no token."""
     if value is None or isinstance(value, str):
         return None if value is None else "string"
     if type(value) is int and -(2**63) <= value < 2**64:
@@ -94,13 +94,17 @@ def with_floats(values):
     return [[float(x) + 0.0 for x in value] if isinstance(value, list) else value for value in values]
 
 
+def is_free(label, columns=False):
+    """Whether any label will do; `_` says so in columns."""
+    return label is None or (type(label) is int and label == -100) or (columns and label == "_")
+
+
 def canonical(sequences, columns=False):
     """The canonical form: a line of JSON per sequence; labels that may be anything are null."""
-    free = lambda label: label is None or (type(label) is int and label == -100) or (columns and label == "_")
     text = ""
     for tokens, labels in sequences:
         entry = {"tokens": with_floats(tokens)}
         if labels is not None:
-            entry["labels"] = [None if free(label) else label for label in with_floats(labels)]
+            entry["labels"] = [None if is_free(label, columns) else label for label in with_floats(labels)]
         text += json.dumps(entry, ensure_ascii=False, separators=(",", ":")) + "\n"
     return text

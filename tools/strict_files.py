@@ -80,9 +80,9 @@ def read_config(path, config=None):
     if version not in ("monolayer/1", "monolayer/2") or config.get("dtype") not in ("f32", "f64"):
         fail(f"format {version!r} with dtype {version and config.get('dtype')!r} is not read here")
     for field in ("start", "outputs"):
-        if config.get(field) is not None or (field in config and version == "monolayer/1"):
-            fail(f"the field {field!r} is not read here")
-    for field in ("max_length", "labels", "pre_feed_forward"):
+        if field in config and version == "monolayer/1":
+            fail(f"the field {field!r} is of monolayer/2")
+    for field in ("max_length", "start", "labels", "outputs", "pre_feed_forward"):
         config.setdefault(field, None)
     labels, pre, layers = config["labels"], config["pre_feed_forward"], config.get("layers")
     if not is_size(config.get("d")) or not (config["max_length"] is None or is_size(config["max_length"])):
@@ -93,6 +93,8 @@ def read_config(path, config=None):
         fail("labels must be a list of names")
     if labels is not None and len(set(labels)) < len(labels):
         fail("a label stands twice")
+    if config["outputs"] is not None and (labels is not None or not is_size(config["outputs"])):
+        fail("outputs must be a whole number from 1, where labels is null")
     if not isinstance(layers, list) or not all(isinstance(layer, dict) for layer in layers):
         fail("layers must be a list of objects")
     for layer in layers:
@@ -100,22 +102,51 @@ def read_config(path, config=None):
         if not is_size(layer.get("hidden"), 0) or not (attention is None or isinstance(attention, dict)):
             fail("a layer has an attention or null, and a whole number of hidden units")
         if attention is not None:
-            kinds = [attention.get("kind") in ("softmax", "hardmax"), attention.get("mask") in ("none", "causal")]
-            if not all(kinds) or not is_size(attention.get("heads")) or not is_size(attention.get("head_size")):
+            mask = attention.get("mask")
+            known = mask in ("none", "causal") or (version == "monolayer/2" and is_mask(mask))
+            if not known or attention.get("kind") not in ("softmax", "hardmax") or not is_size(attention.get("heads")) or not is_size(attention.get("head_size")):
                 fail("an attention whose kind, mask, heads or head_size is not read here")
     return config
 
 
+def is_mask(mask):
+    """A mask that is an object: one field, a known one, with sizes or the one name that its file may have."""
+    kind, value = next(iter(mask.items())) if isinstance(mask, dict) and len(mask) == 1 else (None, None)
+    sizes = {"prefix": [value], "band": value if isinstance(value, list) and len(value) == 2 else [None]}.get(kind, [None])
+    return all(is_size(x, 0) and x < 2**63 for x in sizes) or (kind == "file" and value == "mask.safetensors")
+
+
+def read_masks(directory, config):
+    """Puts {"rows": ...}, zeros and ones, in the place of every mask that is in a file."""
+    path = Path(directory, "mask.safetensors")
+    layers = [layer["attention"] for layer in config["layers"] if layer["attention"] is not None]
+    masked = [attention for attention in layers if isinstance(attention["mask"], dict) and "file" in attention["mask"]]
+    if path.exists() != bool(masked):
+        refuse(f"{path}: it is missing, or no layer names it")
+    if not masked:
+        return
+    found = read_header(path, path.read_bytes())
+    dtype, shape, raw = found.pop("mask", (None, [], b""))
+    if found or dtype != "U8" or len(shape) != 2 or shape[0] != shape[1] or set(raw) - {0, 1}:
+        refuse(f"{path}: it is not one tensor \"mask\", U8 [n, n], of zeros and ones")
+    rows = [list(raw[i : i + shape[0]]) for i in range(0, len(raw), shape[0])]
+    blind = [i + 1 for i, row in enumerate(rows) if row[i] == 0]
+    if blind:
+        refuse(f"{path}: the mask hides token {blind[0]} from itself")
+    for attention in masked:
+        attention["mask"] = {"rows": rows}
+
+
 def shapes_of(config, words):
     """The shape of every tensor of a model."""
-    d, labels, shapes = config["d"], config["labels"], {}
+    d, rows, shapes = config["d"], config["outputs"] if config["labels"] is None else len(config["labels"]), {}
     blocks = [("pre_feed_forward", config["pre_feed_forward"])]
     if words is not None:
         shapes["embedding.weight"] = [words, d]
     if config["max_length"] is not None:
         shapes["positions.weight"] = [config["max_length"], d]
-    if labels is not None:
-        shapes.update({"head.weight": [len(labels), d], "head.bias": [len(labels)]})
+    if rows is not None:
+        shapes.update({"head.weight": [rows, d], "head.bias": [rows]})
     for i, layer in enumerate(config["layers"]):
         attention = layer["attention"]
         if attention is not None:
@@ -141,11 +172,12 @@ def read_vocabulary(path, rows):
 
 
 def read_files(directory, config=None):
-    """A model directory, checked: its config, its vocabulary or None, its tensors as {name: (dtype, shape, bytes)}.
+    """A model directory, checked: its config with the masks of files as {"rows": ...}, its vocabulary or None, its tensors as {name: (dtype, shape, bytes)}.
 
     Matrices stored by their nonzero entries (monolayer/2) are made dense: every tensor has the shape of shapes_of.
     """
     config = read_config(Path(directory, "config.json"), config)
+    read_masks(directory, config)
     path, words = Path(directory, "model.safetensors"), Path(directory, "vocabulary.json")
     tensors = read_header(path, path.read_bytes())
     embedding = tensors.get("embedding.weight")
@@ -153,6 +185,9 @@ def read_files(directory, config=None):
         refuse(f"{words}: there must be one exactly where there is a tensor embedding.weight")
     rows = None if embedding is None else [*embedding[1], 0][0]
     vocabulary = None if rows is None else read_vocabulary(words, rows)
+    start = config["start"]
+    if start is not None and not (isinstance(start, str) and start in (vocabulary or ())):
+        refuse(f"{words}: the start token {start!r} is no word of it")
     shapes, dtype = shapes_of(config, rows), config["dtype"].upper()
     for name in shapes if config["format"] == "monolayer/2" else ():
         if name.endswith((".w1", ".w2")) and f"{name}.values" in tensors and name not in tensors:

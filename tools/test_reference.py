@@ -39,6 +39,60 @@ class Attention(unittest.TestCase):
         self.assertEqual(out[0, 0], 6.0)
         self.assertAlmostEqual(out[1, 0], 1.5, places=15)
 
+    def test_masks_show_what_they_say(self):
+        """Each token comes out as it would among the tokens alone that it sees, in a padded batch, too."""
+        x = [[3.0], [0.0], [-3.0], [1.0]]
+        for mask, seen in [
+            ({"prefix": 2}, [[0, 1], [0, 1], [0, 1, 2], [0, 1, 2, 3]]),
+            ({"band": [1, 0]}, [[0], [0, 1], [1, 2], [2, 3]]),
+            ({"band": [0, 9]}, [[0, 1, 2, 3], [1, 2, 3], [2, 3], [3]]),
+            ({"rows": [[1, 0, 1, 0], [0, 1, 0, 0], [1, 1, 1, 1], [0, 0, 1, 1]]}, [[0, 2], [1], [0, 1, 2, 3], [2, 3]]),
+        ]:
+            out = reference.run(model(mask=mask), [x, x[:2]], batch=2)
+            for t, places in enumerate(seen):
+                alone = reference.run(model(), [[x[i] for i in places]])[0][places.index(t)]
+                self.assertAlmostEqual(out[0][t, 0], alone[0], places=14)
+            self.assertTrue(np.isfinite(out[1]).all())
+
+    def test_a_mask_that_is_too_small(self):
+        with self.assertRaisesRegex(SystemExit, "2 tokens, but the mask is for 1"):
+            reference.run(model(mask={"rows": [[1]]}), [[[3.0], [0.0]]])
+
+    def test_a_start_token_is_seen_and_not_given_back(self):
+        """Behind 0 a token 1 sees weights 1 and e, whatever the mask; one more 1 changes what it sees."""
+        for mask in ("none", "causal", {"prefix": 0}, {"band": [0, 0]}, {"rows": [[1]]}):
+            m = model(mask=mask)
+            m["config"]["start"], m["vocabulary"] = "<s>", {"a": 0, "<s>": 1}
+            m["tensors"]["embedding.weight"] = np.array([[1.0], [0.0]])
+            out = reference.run(m, [["a"]])[0]
+            self.assertEqual(out.shape, (1, 1))
+            self.assertAlmostEqual(out[0, 0], 1 + math.e / (1 + math.e), places=15)
+            if mask in ("none", "causal"):
+                longer = reference.run(m, [["a"], ["a", "a"]], batch=2)
+                self.assertAlmostEqual(longer[0][0, 0], out[0, 0], places=15)
+                self.assertAlmostEqual(longer[1][1, 0], 1 + 2 * math.e / (1 + 2 * math.e), places=15)
+
+    def test_what_a_start_token_sees(self):
+        real, rows = np.ones(4, bool), {"rows": [[1, 0, 0], [1, 1, 0], [0, 0, 1]]}
+        for mask, seen in [
+            ("none", ["1111", "1111", "1111", "1111"]),
+            ("causal", ["1000", "1100", "1110", "1111"]),
+            ({"prefix": 2}, ["1110", "1110", "1110", "1111"]),
+            ({"band": [0, 1]}, ["1100", "1110", "1011", "1001"]),
+            (rows, ["1000", "1100", "1110", "1001"]),
+        ]:
+            shown = reference.visibility(real, mask, start=True)
+            self.assertEqual(["".join(str(int(x)) for x in row) for row in shown], seen, mask)
+
+    def test_a_start_token_takes_a_place(self):
+        m = model()
+        m["config"] |= {"start": "a", "max_length": 2}
+        m["vocabulary"] = {"a": 0}
+        m["tensors"] |= {"embedding.weight": np.zeros((1, 1)), "positions.weight": np.array([[0.0], [1.0]])}
+        self.assertAlmostEqual(reference.run(m, [["a"]])[0][0, 0], 1 + math.e / (1 + math.e), places=15)
+        with self.assertRaisesRegex(SystemExit, "needs 3 places, but max_length is 2"):
+            reference.run(m, [["a", "a"]])
+
     def test_hardmax_ties_share_equally(self):
         out = reference.run(model("hardmax"), [[[0.0], [1.0], [3.0], [4.0]]])[0]
         self.assertEqual(out[:, 0].tolist(), [2.0, 5.0, 7.0, 8.0])

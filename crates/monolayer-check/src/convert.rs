@@ -1,10 +1,11 @@
 //! What the core does not read, in the canonical form of a dataset: a line `{"tokens":[...],"labels":[...]}` per sequence.
 
 pub mod arrays;
-pub mod json_lines;
+pub mod json_numbers;
 pub mod number;
 pub mod task;
 pub mod tensors;
+pub mod text;
 
 use monolayer_core::read::{Error, Limits, Result};
 

@@ -5,21 +5,21 @@
 //! people what it found. Nothing here decides anything: a fault here can spoil the data that is judged, and then its hash is
 //! another one.
 //!
-//! - [`convert`], [`source`]: datasets in any container.
+//! - [`convert`], [`open_data`]: datasets in any container.
 //! - [`options`], [`mod@verify`]: what is asked.
-//! - [`tokens`], [`report`], `fill`, `witness`: what was found.
+//! - [`token_verdict`], [`report`], `token_report`, `enclosures`: what was found.
 
 pub mod convert;
+mod enclosures;
 pub mod error;
-mod fill;
+pub mod open_data;
 pub mod options;
 pub mod report;
-pub mod source;
-pub mod tokens;
+mod token_report;
+pub mod token_verdict;
 pub mod verify;
-mod witness;
 
 pub use options::{Format, Options, Precision};
 pub use report::{Report, Verdict};
-pub use tokens::{TokenVerdict, judge_tokens};
-pub use verify::verify;
+pub use token_verdict::{TokenVerdict, judge_tokens};
+pub use verify::{verify, verify_source};

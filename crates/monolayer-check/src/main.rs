@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use monolayer_check::options::set_limit;
 use monolayer_check::{Format, Options, Precision, verify};
 
-const USAGE: &str = "usage: monolayer-check DIR [DATA] [--precision f32|f64|real] [--format conll|jsonl|safetensors] \
+const USAGE: &str = "usage: monolayer-check DIR [DATA] [--precision f32|f64|real] [--format conll|jsonl|safetensors|words|characters] \
 [--tolerance X] [--claims KIND,...] [--bits N] [--threads N] [--limit NAME=N] [--witness FILE] [--strict] [--first] \
 [--ignore-certificate] [--json]";
 
@@ -69,6 +69,8 @@ fn format(name: &str) -> Option<Format> {
         "conll" => Some(Format::Conll),
         "jsonl" => Some(Format::JsonLines),
         "safetensors" => Some(Format::Arrays),
+        "words" => Some(Format::Words),
+        "characters" => Some(Format::Characters),
         _ => None,
     }
 }

@@ -58,6 +58,10 @@ pub enum Format {
     JsonLines,
     /// A safetensors file with "tokens" and "labels".
     Arrays,
+    /// A text, each word labeled with the next.
+    Words,
+    /// A text, each character labeled with the next.
+    Characters,
 }
 
 impl Format {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use monolayer_core::claims::Checked;
 use serde_json::{Value, json};
 
-use crate::source::scaled;
+use crate::open_data::scaled;
 use crate::verify::verdict;
 
 /// What the checker found.

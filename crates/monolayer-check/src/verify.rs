@@ -14,18 +14,24 @@ use monolayer_core::read::{self, at};
 use monolayer_core::rules::judge::Verdict as Judgement;
 
 use crate::convert::within;
+use crate::enclosures::About;
 use crate::error::{Error, Result};
-use crate::fill::Fill;
+use crate::open_data::{self, Source};
 use crate::options::{Options, Precision};
 use crate::report::{Claim, Report, Verdict};
-use crate::source::{self, Source};
-use crate::tokens::unfit;
-use crate::witness::About;
+use crate::token_report::TokenReport;
+use crate::token_verdict::unfit;
 
 /// Checks a model directory, against a dataset if there is one. Files that cannot be read give the verdict "error".
 pub fn verify(dir: &Path, data: Option<&str>, options: &Options) -> Report {
+    let open = || data.map(|name| open_data::open(name, options.format, &options.limits)).transpose();
+    verify_source(dir, open, options)
+}
+
+/// Checks a model directory against a dataset that the caller opens, once the model is read.
+pub fn verify_source(dir: &Path, open: impl FnOnce() -> Result<Option<Source>>, options: &Options) -> Report {
     let start = Instant::now();
-    let mut report = check(dir, data, options).unwrap_or_else(|error| {
+    let mut report = check(dir, open, options).unwrap_or_else(|error| {
         let shown = format!("{}; {}", error.what, error.help);
         Report { verdict: Verdict::Error, error: Some((shown, error.place)), ..Report::new() }
     });
@@ -33,12 +39,12 @@ pub fn verify(dir: &Path, data: Option<&str>, options: &Options) -> Report {
     report
 }
 
-fn check(dir: &Path, data: Option<&str>, options: &Options) -> Result<Report> {
+fn check(dir: &Path, open: impl FnOnce() -> Result<Option<Source>>, options: &Options) -> Result<Report> {
     let (model, hashes) = directory::open(dir, &options.limits)?;
     let content = if options.ignore_certificate { None } else { certificate_file(dir, options)? };
     let parsed = content.as_deref().map(|bytes| certificate::parse(bytes, &options.limits)).transpose();
     let certificate = at(dir.join(CERTIFICATE).display(), parsed)?;
-    let source = data.map(|name| source::open(name, options.format, &options.limits)).transpose()?;
+    let source = open()?;
     if source.is_none() && certificate.is_none() {
         let help = "give a dataset, or a directory with a certificate.json";
         return Err(Error::new(dir.display().to_string(), "no dataset and no certificate: nothing to verify", help));
@@ -161,7 +167,7 @@ impl Case<'_> {
         if let Some(pass) = &found.pass {
             let precision = Precision::of_arithmetic(pass.arithmetic);
             report.precision = precision.name().into();
-            let mut fill = Fill { options: self.options, model: self.model, source, precision, report };
+            let mut fill = TokenReport { options: self.options, model: self.model, source, precision, report };
             for (t, judged) in pass.tokens.iter().enumerate() {
                 fill.token(t, judged, impossible[t]);
             }

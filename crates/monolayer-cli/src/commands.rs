@@ -5,12 +5,15 @@ mod bench;
 mod claims;
 mod context;
 mod data;
+mod data_args;
 mod demo;
 mod exact_layer;
 mod experiment;
 mod explain;
+mod generate;
 mod hardmax;
 mod inspect;
+mod mask;
 mod memorize;
 mod predict;
 mod report;
@@ -18,13 +21,23 @@ mod train;
 mod unquantized;
 mod verify;
 
-use std::str::FromStr;
+use std::path::Path;
 
 use anyhow::Result;
-use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
-use monolayer::data::Format;
-use monolayer::paper::attention::Mask;
-use monolayer::{Dataset, Error};
+use clap::{Arg, ArgAction, CommandFactory as _, Parser, Subcommand};
+use monolayer::Dataset;
+
+use self::data_args::{DataArgs, ReadArgs};
+use crate::output::{Progress, say};
+
+/// The groups of options in `--help`, in this order.
+const READS: &str = "What it reads";
+const DOES: &str = "What it does";
+const WRITES: &str = "What it writes";
+const COMMON: &str = "Common options";
+
+/// Behind every other option of its group.
+const LAST: usize = 1000;
 
 /// Compile a dataset into a Transformer with ONE rank-1 self-attention layer, and prove that it works.
 ///
@@ -32,6 +45,7 @@ use monolayer::{Dataset, Error};
 /// falls short of what was asked; 2 if the command could not run.
 #[derive(Parser)]
 #[command(name = "monolayer", version, max_term_width = 110, after_help = "Start with: monolayer demo")]
+#[command(disable_help_flag = true, disable_version_flag = true, arg = help(), arg = version())]
 pub struct Cli {
     #[command(flatten)]
     pub shared: Shared,
@@ -41,6 +55,7 @@ pub struct Cli {
 
 /// Options of every command.
 #[derive(clap::Args)]
+#[command(next_help_heading = COMMON)]
 pub struct Shared {
     /// Print the result as one JSON object on stdout
     #[arg(long, global = true)]
@@ -56,6 +71,29 @@ pub struct Shared {
     pub threads: Option<usize>,
 }
 
+/// The last of the common options. Clap's own would stand in a group of its own.
+fn help() -> Arg {
+    Arg::new("help")
+        .short('h')
+        .long("help")
+        .help("Print help: -h a summary, --help all of it")
+        .action(ArgAction::Help)
+        .global(true)
+        .help_heading(COMMON)
+        .display_order(LAST)
+}
+
+/// An option of the program alone.
+fn version() -> Arg {
+    Arg::new("version")
+        .short('V')
+        .long("version")
+        .help("Print the version")
+        .action(ArgAction::Version)
+        .help_heading(COMMON)
+        .display_order(LAST)
+}
+
 #[derive(Subcommand)]
 enum Command {
     Data(data::Args),
@@ -64,6 +102,7 @@ enum Command {
     Approximate(approximate::Args),
     Verify(verify::Args),
     Predict(predict::Args),
+    Generate(generate::Args),
     Inspect(inspect::Args),
     Explain(explain::Args),
     Hardmax(hardmax::Args),
@@ -103,6 +142,9 @@ impl Outcome {
 }
 
 pub fn run(cli: &Cli) -> Result<Outcome> {
+    // Whatever a command does, there is a sign of life.
+    let name = std::env::args().skip(1).find(|word| !word.starts_with('-')).unwrap_or_default();
+    let _alive = Progress::new(&cli.shared, &name, 0, "");
     match &cli.command {
         Command::Data(args) => data::run(args, &cli.shared),
         Command::Context(args) => context::run(args, &cli.shared),
@@ -110,6 +152,7 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
         Command::Approximate(args) => approximate::run(args, &cli.shared),
         Command::Verify(args) => verify::run(args, &cli.shared),
         Command::Predict(args) => predict::run(args, &cli.shared),
+        Command::Generate(args) => generate::run(args, &cli.shared),
         Command::Inspect(args) => inspect::run(args, &cli.shared),
         Command::Explain(args) => explain::run(args, &cli.shared),
         Command::Hardmax(args) => hardmax::run(args, &cli.shared),
@@ -129,43 +172,15 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
     }
 }
 
-/// A dataset on the command line.
-#[derive(clap::Args)]
-pub struct DataArgs {
-    /// The dataset: a CoNLL file, .jsonl, .safetensors, task:NAME:alphabet=K,length=L, or - for standard input
-    #[arg(value_name = "DATA")]
-    data: String,
-    /// Format of the file, if its extension does not tell: conll, jsonl, safetensors
-    #[arg(long, value_name = "KIND", value_parser = Format::from_str)]
-    format: Option<Format>,
+/// Whether a directory has a model that would be replaced.
+fn has_model(dir: &Path) -> bool {
+    dir.join("config.json").exists()
 }
 
-impl DataArgs {
-    /// Reads the dataset and passes its warnings on.
-    fn open(&self, shared: &Shared) -> Result<Dataset, Error> {
-        let data = Dataset::open_as(&self.data, self.format)?;
-        if !shared.quiet {
-            data.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
-        }
-        Ok(data)
-    }
-}
-
-/// Which tokens a token attends to.
-#[derive(Clone, Copy, ValueEnum)]
-pub enum MaskArg {
-    /// All tokens of its sequence
-    None,
-    /// Itself and the tokens before it
-    Causal,
-}
-
-impl From<MaskArg> for Mask {
-    fn from(mask: MaskArg) -> Self {
-        match mask {
-            MaskArg::None => Self::None,
-            MaskArg::Causal => Self::Causal,
-        }
+/// Says so where a model is about to be replaced.
+fn replacing(dir: &Path, shared: &Shared) {
+    if has_model(dir) {
+        say(shared, &format!("replacing the model in {}", dir.display()));
     }
 }
 

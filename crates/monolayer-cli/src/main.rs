@@ -7,9 +7,10 @@ mod output;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser as _};
+use clap::Parser as _;
 
 use commands::{Cli, Outcome};
+use output::with_flags;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -32,15 +33,6 @@ fn main() -> ExitCode {
             fail(cli.shared.json, &message, known.and_then(monolayer::Error::location).as_deref())
         }
     }
-}
-
-/// The library names its settings between backticks, `max_bits`; here they are flags, --max-bits.
-fn with_flags(message: &str) -> String {
-    let command = Cli::command();
-    let arguments = command.get_subcommands().flat_map(clap::Command::get_arguments);
-    arguments.filter_map(clap::Arg::get_long).fold(message.to_owned(), |message, flag| {
-        message.replace(&format!("`{}`", flag.replace('-', "_")), &format!("--{flag}"))
-    })
 }
 
 /// Prints what was found, and ends with the code that says it.

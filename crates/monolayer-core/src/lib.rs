@@ -12,12 +12,12 @@
 #![allow(clippy::return_self_not_must_use)]
 
 pub mod claims;
+pub mod enclosures;
 pub mod exact;
 pub mod model;
 pub mod number;
 pub mod parallel;
 pub mod read;
 pub mod rules;
-pub mod witness;
 
 pub use number::{Dyadic, Format};

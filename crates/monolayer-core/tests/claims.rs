@@ -98,5 +98,6 @@ fn ties_that_no_bits_decide_end_soon() {
     let start = Instant::now();
     let found = ask(&files.read().unwrap(), &data, "[]", None);
     assert_ne!(found.verdict, Verdict::Wrong);
-    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+    // Without an end it would take hours; a busy machine may need some seconds.
+    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
 }

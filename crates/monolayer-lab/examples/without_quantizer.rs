@@ -1,13 +1,16 @@
 //! The open question of section 6: how far does one rank-1 layer get without the quantizer F1?
 //!
-//!     cargo run --release -p monolayer-lab --example without_quantizer
+//!     cargo run --release -p monolayer-lab --example without_quantizer [-- --conjecture]
 //!
 //! Beside each other, the distance d_2 of f from its mean (no model at all), from the compiled layer without quantizer, from the
-//! best read-out of that layer whatever its size (the floor), and from a model with a quantizer and no more hidden units.
+//! best read-out of that layer whatever its size (the floor), and from a model with a quantizer and no more hidden units. Then the
+//! functions of the conjecture in docs/unquantized.md: how much of their square is left.
 
+use monolayer::Lipschitz;
 use monolayer::approximate::Approximator;
 use monolayer::approximate::expression::Expression;
 use monolayer_lab::approximation_study::{Row, without_quantizer};
+use std::f64::consts::TAU;
 
 const FUNCTIONS: [&str; 9] = [
     "x# + mean(x#)",
@@ -23,7 +26,40 @@ const FUNCTIONS: [&str; 9] = [
 const HIDDEN: usize = 400;
 const POINTS: usize = 16_384;
 
+/// `f(Z)_k = prod_{j,t} cos(2 pi N z(j)_t) e_1` for several N: the part of its square that the best read-out leaves, beside the
+/// conjectured limit `1 - 2^(-d(n-1))`.
+fn conjecture() {
+    println!("\nproduct of cosines: relative squared error, at least about (measured) | conjectured limit");
+    for (d, n, most) in [(1, 2, 8), (1, 3, 4), (2, 2, 2)] {
+        for waves in [1, 2, 4, 8].into_iter().filter(|&waves| waves <= most) {
+            let product = move |x: &[f64], y: &mut [f64]| {
+                let product: f64 = x.iter().map(|x| (TAU * f64::from(waves) * x).cos()).product();
+                y.chunks_exact_mut(d).for_each(|y| {
+                    y.fill(0.0);
+                    y[0] = product;
+                });
+            };
+            let constant = TAU * f64::from(waves) * (d * n) as f64;
+            let f =
+                Lipschitz { name: "a product".to_owned(), dim: d, length: n, equivariant: true, constant, f: product };
+            let found = without_quantizer(&f, HIDDEN, POINTS, 0);
+            // The square of f is 2^-dn on average, for each token.
+            let square = n as f64 * 0.5_f64.powi((d * n) as i32);
+            println!(
+                "d = {d}, n = {n}, N = {waves}: {:.4} ({:.4}) | {}",
+                found.floor.powi(2) / square,
+                found.measured.distance.powi(2) / square,
+                1.0 - 0.5_f64.powi((d * (n - 1)) as i32)
+            );
+        }
+    }
+}
+
 fn main() -> monolayer::Result<()> {
+    if std::env::args().nth(1).as_deref() == Some("--conjecture") {
+        conjecture();
+        return Ok(());
+    }
     println!(
         "d_2 from f, {HIDDEN} hidden units: mean | without quantizer (floor; kappa, beta) | with quantizer (bound)"
     );
@@ -52,5 +88,6 @@ fn main() -> monolayer::Result<()> {
             );
         }
     }
+    conjecture();
     Ok(())
 }

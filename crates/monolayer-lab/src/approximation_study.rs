@@ -6,9 +6,9 @@ pub use quantizerless::{Quantizerless, without_quantizer};
 
 use monolayer::Result;
 use monolayer::approximate::cells::Grid;
-use monolayer::approximate::distance::{Evaluate, Measured, distance};
 use monolayer::approximate::function::Function;
-use monolayer::approximate::{Approximation, Approximator, Size};
+use monolayer::approximate::measured_distance::{Evaluate, Measured, distance};
+use monolayer::approximate::{Approximation, Approximator, ModelSize};
 use monolayer::arithmetic::Interval;
 
 /// One grid: our construction beside the plain one, which has f of a cell's center as the level and a ramp between any two ids.
@@ -17,9 +17,9 @@ pub struct Row {
     /// Parts of each coordinate.
     pub grid: Vec<usize>,
     /// What our model takes.
-    pub size: Size,
+    pub size: ModelSize,
     /// What the plain construction takes on the same grid.
-    pub plain: Size,
+    pub plain: ModelSize,
     /// The certified bound on d_p.
     pub bound: f64,
     /// Whether that holds in double precision; else in real arithmetic.

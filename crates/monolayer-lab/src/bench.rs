@@ -6,7 +6,7 @@ use monolayer::arithmetic::kernels::{self, Parallelism};
 use monolayer::arithmetic::matrix::Matrix;
 use monolayer::model::forward;
 use monolayer::paper::feed_forward::FeedForward;
-use monolayer_train::bound::fastest;
+use monolayer_train::products_alone::fastest;
 
 /// Numbers between -0.5 and 0.5 with no pattern that would matter.
 fn numbers(len: usize) -> Vec<f32> {

@@ -28,6 +28,7 @@ mod theorem_one;
 mod theorem_scale;
 mod theorem_two;
 mod two_constants;
+mod unquantized;
 
 use std::time::Instant;
 
@@ -209,6 +210,7 @@ pub fn all() -> impl Iterator<Item = &'static Claim> {
         perturbation::CLAIMS,
         second_block::CLAIMS,
         corpus::CLAIMS,
+        unquantized::CLAIMS,
         appendix::CLAIMS,
     ]
     .into_iter()

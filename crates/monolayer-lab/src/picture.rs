@@ -2,17 +2,17 @@
 //! at different ids, and the ids lie on a line, each with its label.
 
 use monolayer::arithmetic::kernels::Real;
-use monolayer::{AnyModel, Dataset, Error, Model, Result};
+use monolayer::{AnyModel, Dataset, Error, Mask, Model, Result};
 
 use crate::plot::Scene;
-use crate::plot::axis::{number, round_values};
 use crate::plot::ink::Ink;
+use crate::plot::scale::{number, round_values};
 use crate::plot::scene::Anchor;
 use crate::report::sample::{Projected, Reading, obstacle};
 
 /// A context of the word.
 struct DrawnContext {
-    /// What the sentence's tokens are worth as keys and as values.
+    /// What the tokens that the word sees are worth as keys and as values.
     tokens: Vec<(f64, f64)>,
     query: f64,
     id: f64,
@@ -124,13 +124,14 @@ fn contexts<R: Real>(model: &Model<R>, data: &Dataset, word: &str, place: usize)
     let unknown = || Error::mismatch("the model does not know all words of the data", "give the data it was made from");
     let reading = Reading::new(model, data).ok_or_else(unknown)?;
     let [q, k, v] = Projected::of(model).ok_or_else(unknown)?;
+    let mask = model.transformer.layers[0].attention.as_ref().map_or(&Mask::None, |attention| &attention.mask);
     let mut contexts = Vec::new();
     for range in data.ranges().filter(|range| range.len() > place) {
         let t = range.start + place;
         if data.word(t) == Some(word) {
             let words = &reading.words[range.clone()];
             contexts.push(DrawnContext {
-                tokens: (0..words.len()).map(|i| (k.at(words, i), v.at(words, i))).collect(),
+                tokens: k.seen(mask, words, place).into_iter().zip(v.seen(mask, words, place)).collect(),
                 query: q.at(words, place),
                 id: reading.ids[t],
                 label: data.label_text(t),

@@ -1,21 +1,21 @@
 //! Figures: what to draw, as plain data that a run directory keeps, a page shows and a file holds as SVG.
 //!
-//! - [`axis`]: ticks, and numbers for people.
+//! - [`scale`]: scales, ticks, and numbers for people.
 //! - [`scene`]: a figure as a few kinds of shapes.
 //! - [`svg`]: shapes as a file.
 
-pub mod axis;
+mod draw;
 mod heat;
 pub mod ink;
-mod layout;
 mod page;
+pub mod scale;
 pub mod scene;
 pub mod svg;
 mod text;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::axis::Axis;
+pub use self::scale::Axis;
 pub use self::scene::Scene;
 
 /// A figure: marks in one coordinate system.
@@ -137,7 +137,7 @@ impl Figure {
 
     /// The figure drawn in a rectangle of so many pixels.
     pub fn scene(&self, width: f64, height: f64) -> Scene {
-        layout::draw(self, width, height)
+        draw::draw(self, width, height)
     }
 }
 

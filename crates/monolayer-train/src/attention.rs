@@ -9,7 +9,7 @@
 // Only what is inlined into `vectorized` is compiled for wider vector units.
 #![allow(clippy::inline_always, clippy::needless_range_loop)]
 
-use monolayer::arithmetic::kernels::Real;
+use monolayer::arithmetic::kernels::{Real, sum_of_lanes};
 
 /// Queries handled at once.
 pub const LANES: usize = 16;
@@ -74,19 +74,6 @@ fn exponentials<R: Real>(mut scores: Lanes<R>, top: &Lanes<R>) -> Lanes<R> {
         scores[l] = (scores[l] - top[l]).exp_nonpositive();
     }
     scores
-}
-
-/// The sum over the lanes, halves first.
-#[inline(always)]
-fn total<R: Real>(mut lanes: Lanes<R>) -> R {
-    let mut width = LANES / 2;
-    while width > 0 {
-        for l in 0..width {
-            lanes[l] += lanes[l + width];
-        }
-        width /= 2;
-    }
-    lanes[0]
 }
 
 impl<'a, R: Real> Sequence<'a, R> {
@@ -228,13 +215,13 @@ impl<'a, R: Real> Sequence<'a, R> {
                     }
                     let at = c * self.stride + j;
                     if let Some(dv) = &mut dv {
-                        dk[at] += total(key);
-                        dv[at] += total(value);
+                        dk[at] += sum_of_lanes(key);
+                        dv[at] += sum_of_lanes(value);
                     } else {
                         for l in 0..LANES {
                             key[l] += value[l];
                         }
-                        dk[at] += total(key);
+                        dk[at] += sum_of_lanes(key);
                     }
                 }
             }

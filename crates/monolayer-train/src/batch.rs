@@ -20,11 +20,26 @@ pub enum Tokens<'a, R> {
     Vectors(&'a [R]),
 }
 
+impl<R> Batch<'_, R> {
+    /// How many tokens there are.
+    pub fn tokens(&self) -> usize {
+        self.offsets[self.offsets.len() - 1] - self.offsets[0]
+    }
+
+    /// How many of them are not free.
+    pub fn labeled(&self) -> usize {
+        match self.targets {
+            Targets::Labels(labels) => labels.iter().flatten().count(),
+            Targets::Vectors(_) => self.tokens(),
+        }
+    }
+}
+
 /// Wanted outputs.
 #[derive(Debug, Clone, Copy)]
 pub enum Targets<'a, R> {
-    /// Label ids: the loss is the cross-entropy.
-    Labels(&'a [u32]),
+    /// Label ids: the loss is the cross-entropy. Tokens without one count for nothing.
+    Labels(&'a [Option<u32>]),
     /// Vectors, row-major `[tokens, d]`: the loss is the squared error, averaged over the coordinates.
     Vectors(&'a [R]),
 }
@@ -32,12 +47,14 @@ pub enum Targets<'a, R> {
 /// What a step saw, before it changed anything.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
-    /// The mean loss of the batch's tokens.
+    /// The mean loss of the batch's labeled tokens; 0 where there are none.
     pub loss: f64,
     /// Tokens with the right label.
     pub right: usize,
     /// Tokens of the batch.
     pub tokens: usize,
+    /// Those of them that are not free.
+    pub labeled: usize,
     /// The norm of the gradient, before clipping.
     pub gradient_norm: f64,
 }
@@ -45,7 +62,7 @@ pub struct Step {
 /// What came of some data.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluation {
-    /// The mean loss of the tokens.
+    /// The mean loss of the labeled tokens; 0 where there are none.
     pub loss: f64,
     /// The predicted label of each token; empty for vectors.
     pub labels: Vec<u32>,

@@ -17,15 +17,16 @@ pub struct Ceilings {
 }
 
 impl Ceilings {
-    /// The ceilings of a dataset with classes as labels.
+    /// The ceilings of a dataset with classes as labels, as shares of the tokens that have one.
     pub fn of(data: &Dataset) -> Option<Self> {
         let Labels::Classes { label_ids: labels, .. } = &data.labels else { return None };
         let ids = data.token_ids();
-        let best = |contexts: &Contexts| 1.0 - contexts.agree(labels).impossible.len() as f64 / ids.len() as f64;
+        let labeled = labels.iter().flatten().count().max(1);
+        let best = |contexts: &Contexts| 1.0 - contexts.agree(labels).impossible.len() as f64 / labeled as f64;
         Some(Self {
             word_majority: best(&Contexts::of_words(&ids)),
-            without_positions: best(&Contexts::new(&ids, &data.offsets, Mask::None, false)),
-            with_positions: best(&Contexts::new(&ids, &data.offsets, Mask::None, true)),
+            without_positions: best(&Contexts::new(&ids, &data.offsets, &Mask::None, false)),
+            with_positions: best(&Contexts::new(&ids, &data.offsets, &Mask::None, true)),
         })
     }
 

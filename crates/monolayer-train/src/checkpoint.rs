@@ -39,6 +39,9 @@ pub struct Progress {
     pub right: usize,
     /// Its tokens so far.
     pub tokens: usize,
+    /// Those of them that have a label.
+    #[serde(default)]
+    pub labeled: usize,
     /// The mean loss of the last whole epoch.
     pub last_loss: Option<f64>,
     /// Tokens per second of the fastest epoch.
@@ -62,6 +65,7 @@ impl Progress {
             loss: 0.0,
             right: 0,
             tokens: 0,
+            labeled: 0,
             last_loss: None,
             tokens_per_second: None,
             seconds: Seconds::default(),

@@ -10,17 +10,17 @@ use monolayer::arithmetic::kernels::{self, Real};
 
 use crate::architecture::{Architecture, Layout};
 pub use crate::batch::{Batch, Diverged, Evaluation, Step, Targets, Times, Tokens};
+use crate::lazy_adam::{CatchUp, catch_ups};
 use crate::loss::arg_max;
 use crate::optimizer::{Optimizer, Update};
 pub use crate::pass::Parameters;
 use crate::pass::{Chunk, Pass};
-use crate::rows::{CatchUp, catch_ups};
 
 /// About as many tokens are in a chunk of a batch, the work of one thread.
 pub const CHUNK: usize = 256;
 /// A mean loss above this is no longer training.
 const DIVERGED: f64 = 1e8;
-/// Rows are never more than this many steps behind, nor more than an eighth of all steps: [`crate::rows`] says why.
+/// Rows are never more than this many steps behind, nor more than an eighth of all steps: [`crate::lazy_adam`] says why.
 const BEHIND: u64 = 1024;
 
 /// A model in training.
@@ -215,7 +215,7 @@ impl<R: Real> Engine<R> {
 
     /// One step on a batch.
     pub fn step(&mut self, batch: &Batch<R>, rate: f64) -> Result<Step, Diverged> {
-        let tokens = batch.offsets[batch.offsets.len() - 1] - batch.offsets[0];
+        let (tokens, labeled) = (batch.tokens(), batch.labeled());
         assert!(batch.offsets[0] == 0 && tokens > 0);
         let start = std::time::Instant::now();
         if let Tokens::Words(ids) = batch.tokens {
@@ -227,13 +227,13 @@ impl<R: Real> Engine<R> {
         let used = &mut self.chunks[..chunks.len()];
         used.iter_mut().zip(chunks).for_each(|(chunk, sequences)| chunk.sequences = sequences);
         let pass = Pass { architecture: &self.architecture, layout: &self.layout, parameters: &self.parameters, batch };
-        let share = R::ONE / R::from_f64(tokens as f64);
+        let share = R::ONE / R::from_f64(labeled.max(1) as f64);
         used.par_iter_mut().with_max_len(1).for_each(|chunk| {
             pass.forward(chunk);
             pass.backward(chunk, share);
         });
         let start = std::time::Instant::now();
-        let loss = used.iter().map(|chunk| chunk.sum.loss).sum::<f64>() / tokens as f64;
+        let loss = used.iter().map(|chunk| chunk.sum.loss).sum::<f64>() / labeled.max(1) as f64;
         let right = used.iter().map(|chunk| chunk.sum.right).sum();
         if !(loss.is_finite() && loss < DIVERGED) {
             return Err(self.diverged(format!("a mean loss of {loss}"), "the head"));
@@ -246,7 +246,7 @@ impl<R: Real> Engine<R> {
         let scale = self.clip.map_or(1.0, |clip| (clip / (norm + 1e-6)).min(1.0));
         self.update(R::from_f64(scale), rate);
         self.times.optimizer += start.elapsed().as_secs_f64();
-        Ok(Step { loss, right, tokens, gradient_norm: norm })
+        Ok(Step { loss, right, tokens, labeled, gradient_norm: norm })
     }
 
     /// Finds the distinct words of a batch and brings their rows up to date.
@@ -394,8 +394,10 @@ impl<R: Real> Engine<R> {
                     match batch.targets {
                         Targets::Labels(wanted) => {
                             let best = arg_max(row);
-                            let total: f64 = row.iter().map(|&x| (x - row[best]).to_f64().exp()).sum();
-                            loss += total.ln() + (row[best] - row[wanted[token] as usize]).to_f64();
+                            if let Some(wanted) = wanted[token] {
+                                let total: f64 = row.iter().map(|&x| (x - row[best]).to_f64().exp()).sum();
+                                loss += total.ln() + (row[best] - row[wanted as usize]).to_f64();
+                            }
                             labels.push(best as u32);
                         }
                         Targets::Vectors(wanted) => {
@@ -408,8 +410,7 @@ impl<R: Real> Engine<R> {
                 (loss, labels, pass.firing(chunk))
             })
             .collect();
-        let tokens = batch.offsets[batch.offsets.len() - 1];
-        let loss = parts.iter().map(|(loss, ..)| loss).sum::<f64>() / tokens as f64;
+        let loss = parts.iter().map(|(loss, ..)| loss).sum::<f64>() / batch.labeled().max(1) as f64;
         let units = |i: usize| parts.iter().map(|(.., units)| units[i]).sum::<usize>() as f64;
         let firing = units(0) / units(1).max(1.0);
         Evaluation { loss, labels: parts.into_iter().flat_map(|(_, labels, _)| labels).collect(), firing }

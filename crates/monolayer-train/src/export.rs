@@ -65,6 +65,12 @@ pub fn parameters<R: Real>(model: &Model<R>) -> Option<(Architecture, Parameters
     let first = attention(transformer.layers.first()?)?;
     let heads: Option<Vec<_>> = transformer.layers.iter().map(attention).collect();
     let heads = heads?;
+    let causal = match first.mask {
+        Mask::None => false,
+        Mask::Causal => true,
+        // The trainer knows no others.
+        Mask::Prefix(_) | Mask::Band(..) | Mask::Matrix(_) => return None,
+    };
     let architecture = Architecture {
         words: model.words.as_ref().map(|w| w.embedding.rows),
         dim: transformer.d,
@@ -73,7 +79,7 @@ pub fn parameters<R: Real>(model: &Model<R>) -> Option<(Architecture, Parameters
         heads: first.heads.len(),
         head_size: first.heads.first()?.w_q.rows,
         tied: heads.iter().flat_map(|a| &a.heads).all(|head| head.w_k == head.w_v),
-        causal: first.mask == Mask::Causal,
+        causal,
         positions: model.positions.as_ref().map(|p| p.rows),
         layer_norm: false,
         labels: model.head.as_ref().map(|h| h.labels.len()),

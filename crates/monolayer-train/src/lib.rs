@@ -7,12 +7,12 @@
 pub mod architecture;
 mod attention;
 mod batch;
-pub mod bound;
 pub mod ceilings;
 pub mod checkpoint;
 pub mod engine;
 pub mod export;
 mod feed_forward;
+mod lazy_adam;
 mod loss;
 pub mod metrics;
 mod norm;
@@ -20,9 +20,10 @@ pub mod optimizer;
 pub mod options;
 mod pass;
 mod product;
-mod rows;
+pub mod products_alone;
 pub mod run;
-pub mod source;
+pub mod schedule;
+pub mod training_data;
 
 pub use architecture::Architecture;
 pub use engine::{Batch, Diverged, Engine, Evaluation, Step, Targets, Tokens};

@@ -21,12 +21,15 @@ pub fn arg_max<R: Real>(scores: &[R]) -> usize {
     (1..scores.len()).fold(0, |best, i| if scores[i] > scores[best] { i } else { best })
 }
 
-/// Cross-entropy -log softmax(scores)[label], summed over tokens. Scores become their gradients, times `scale`.
-pub fn cross_entropy<R: Real>(scores: &mut [R], classes: usize, labels: &[u32], scale: R) -> Sum {
+/// Cross-entropy -log softmax(scores)[label], summed over the tokens with a label. Scores become their gradients, times `scale`.
+pub fn cross_entropy<R: Real>(scores: &mut [R], classes: usize, labels: &[Option<u32>], scale: R) -> Sum {
     let mut sum = Sum::default();
     let least = negligible::<R>();
-    for (row, &label) in scores.chunks_exact_mut(classes).zip(labels) {
-        let label = label as usize;
+    for (row, label) in scores.chunks_exact_mut(classes).zip(labels) {
+        let Some(label) = label.map(|label| label as usize) else {
+            row.fill(R::ZERO);
+            continue;
+        };
         let best = arg_max(row);
         sum.right += usize::from(best == label);
         let (top, own) = (row[best], row[label]);
@@ -58,4 +61,21 @@ pub fn squared_error<R: Real>(outputs: &mut [R], d: usize, targets: &[R], scale:
         *x = slope * error;
     }
     Sum { loss: loss / d as f64, right: 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_tokens_count_for_nothing() {
+        let rows = [0.5, -1.0, 2.0, 0.25, 3.0, -0.5];
+        let (mut all, mut some) = (rows, rows);
+        let sum = cross_entropy::<f64>(&mut all, 3, &[Some(2), Some(0)], 0.5);
+        let less = cross_entropy::<f64>(&mut some, 3, &[Some(2), None], 0.5);
+        assert_eq!((sum.right, less.right), (1, 1));
+        assert!(less.loss > 0.0 && less.loss < sum.loss);
+        assert_eq!(some[..3], all[..3]);
+        assert_eq!(some[3..], [0.0; 3]);
+    }
 }

@@ -17,8 +17,11 @@ pub struct Metrics {
     pub loss: Option<f64>,
     /// The mean loss over the training set.
     pub train_loss: f64,
-    /// The share of right tokens of the training set; null for vectors.
+    /// The share of the labeled tokens of the training set that are right; null for vectors.
     pub train_accuracy: Option<f64>,
+    /// Sequences of the training set all of whose labeled tokens are right; null for vectors.
+    #[serde(default)]
+    pub sequences_right: Option<usize>,
     /// The share of hidden units above zero.
     #[serde(default)]
     pub firing: f64,
@@ -35,7 +38,7 @@ pub struct Metrics {
 pub struct Dev {
     /// The mean squared error; null for labels.
     pub loss: Option<f64>,
-    /// The share of right tokens; null for vectors.
+    /// The share of the labeled tokens that are right; null for vectors, and where all are free.
     pub accuracy: Option<f64>,
     /// The share of predicted entities that are right, as the CoNLL evaluation counts; null where labels are no entities.
     pub precision: Option<f64>,
@@ -69,7 +72,7 @@ impl Seconds {
     }
 }
 
-/// The scores of entities of predicted label names; `None` where a label is no tag.
+/// The scores of entities of predicted label names; `None` where a label is no tag. Tokens whose label is free are in no entity.
 pub fn entity_scores(data: &Dataset, predicted: &[u32], names: &[String]) -> Option<EntityScores> {
     let Labels::Classes { label_ids: ids, names: own } = &data.labels else { return None };
     let parse = |names: &'_ [String]| names.iter().map(|name| Tag::parse(name).is_some()).collect::<Vec<_>>();
@@ -83,9 +86,14 @@ pub fn entity_scores(data: &Dataset, predicted: &[u32], names: &[String]) -> Opt
     }
     let mut scores = EntityScores::default();
     for range in data.ranges() {
-        let truth = ids[range.clone()].iter().filter_map(|&id| Tag::parse(own.name(id)));
-        let guess = predicted[range].iter().filter_map(|&id| Tag::parse(&names[id as usize]));
+        let truth = range.clone().filter_map(|t| tag_of(ids[t].map(|id| &own.names()[id as usize])));
+        let guess = range.filter_map(|t| tag_of(ids[t].map(|_| &names[predicted[t] as usize])));
         scores.add(truth, guess);
     }
     Some(scores)
+}
+
+/// The tag of a label; outside where there is none.
+fn tag_of(name: Option<&String>) -> Option<Tag<'_>> {
+    name.map_or(Some(Tag::Outside), |name| Tag::parse(name))
 }

@@ -8,6 +8,7 @@ use toml::{Table, Value};
 
 use crate::architecture::Architecture;
 use crate::optimizer::Optimizer;
+use crate::schedule::Schedule;
 use monolayer::data::LabelScheme;
 
 /// The options of a run. A file may leave out any of them, and may hold no others.
@@ -180,18 +181,6 @@ pub enum Kind {
     Sgd,
 }
 
-/// How the rate changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Schedule {
-    /// Not at all.
-    Constant,
-    /// Down to 0 along a line.
-    Linear,
-    /// Down to 0 along half a cosine.
-    Cosine,
-}
-
 impl Options {
     /// Reads a TOML file, if any, and lets `overrides` win.
     pub fn read(file: Option<&Path>, overrides: Table) -> Result<Self> {
@@ -257,20 +246,6 @@ impl Options {
             Kind::Adam | Kind::AdamW => Optimizer::Adam { beta1, beta2, epsilon, weight_decay },
             Kind::Sgd => Optimizer::Sgd { momentum },
         }
-    }
-
-    /// The rate of a step, counted from 0, of `steps`: a line up to the full rate, then the schedule over the other steps.
-    pub fn rate_at(&self, step: u64, steps: u64) -> f64 {
-        if step < self.warmup {
-            return self.rate * (step + 1) as f64 / self.warmup as f64;
-        }
-        let done = (step - self.warmup) as f64 / (steps.saturating_sub(self.warmup)).max(1) as f64;
-        self.rate
-            * match self.schedule {
-                Schedule::Constant => 1.0,
-                Schedule::Linear => 1.0 - done,
-                Schedule::Cosine => 0.5 * (1.0 + (std::f64::consts::PI * done).cos()),
-            }
     }
 
     /// The sizes of a model of these options for data with so many words and labels, or none, and vectors of dimension `d`, if
@@ -345,17 +320,6 @@ mod tests {
         refused("weight_decay = 0.1", &["adamw"]);
         let options = Options { dim: Some(3), ..Options::default() };
         assert!(options.architecture(None, Some(2), None, 5).unwrap_err().to_string().contains("dimension 2"));
-    }
-
-    #[test]
-    fn rates_rise_and_fall() {
-        let rates = |schedule| {
-            let options = Options { rate: 1.0, warmup: 2, schedule, ..Options::default() };
-            [0, 1, 2, 4].map(|step| options.rate_at(step, 6))
-        };
-        assert_eq!(rates(Schedule::Constant), [0.5, 1.0, 1.0, 1.0]);
-        assert_eq!(rates(Schedule::Linear), [0.5, 1.0, 1.0, 0.5]);
-        assert!((rates(Schedule::Cosine)[3] - 0.5).abs() < 1e-12);
     }
 
     #[test]

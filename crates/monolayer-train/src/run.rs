@@ -21,7 +21,7 @@ use crate::engine::{Diverged, Engine, Parameters};
 use crate::export;
 use crate::metrics::{Dev, Metrics, entity_scores};
 use crate::options::{Dtype, Options};
-use crate::source::{self, Names, Packed, Source};
+use crate::training_data::{self, Names, Packed, Source};
 
 /// What to train on, how, and where the result goes.
 #[derive(Clone, Copy)]
@@ -123,8 +123,8 @@ struct Run<'a, R> {
 impl<'a, R: Real> Run<'a, R> {
     fn new(job: &'a Job<'a>, resume: bool) -> Result<Self> {
         let options = job.options;
-        let (packed, names) = source::pack::<R>(job.source, options.seed)?;
-        let dimension = source::dimension(job.source);
+        let (packed, names) = training_data::pack::<R>(job.source, options.seed)?;
+        let dimension = training_data::dimension(job.source);
         let longest = packed.longest().max(job.dev.map_or(0, Dataset::longest));
         let count = |names: &Option<Vocabulary>| names.as_ref().map(Vocabulary::len);
         let architecture = options.architecture(count(&names.words), dimension, count(&names.labels), longest)?;
@@ -225,7 +225,7 @@ impl<'a, R: Real> Run<'a, R> {
             Source::Data(_) => None,
         };
         let packed = fresh.as_ref().unwrap_or(&self.packed);
-        let order = source::order(options.seed, epoch, packed.sequences());
+        let order = training_data::order(options.seed, epoch, packed.sequences());
         let steps = order.len().div_ceil(options.batch);
         let mut batch = Packed::default();
         for sequences in order.chunks(options.batch).skip(self.progress.step) {
@@ -238,17 +238,18 @@ impl<'a, R: Real> Run<'a, R> {
             let progress = &mut self.progress;
             progress.steps = self.engine.steps();
             progress.step += 1;
-            progress.loss += step.loss * step.tokens as f64;
+            progress.loss += step.loss * step.labeled as f64;
             progress.right += step.right;
             progress.tokens += step.tokens;
-            let tokens = progress.tokens as f64;
+            progress.labeled += step.labeled;
+            let labeled = progress.labeled.max(1) as f64;
             let now = Now {
                 epoch,
                 epochs: options.epochs,
                 step: progress.step,
                 steps,
-                loss: progress.loss / tokens,
-                accuracy: self.names.labels.is_some().then(|| progress.right as f64 / tokens),
+                loss: progress.loss / labeled,
+                accuracy: self.names.labels.is_some().then(|| progress.right as f64 / labeled),
             };
             self.stop |= listen(Event::Step(&now)).is_break();
             // The last step is followed by the end of the epoch, which is a better place to stop at.
@@ -263,8 +264,9 @@ impl<'a, R: Real> Run<'a, R> {
         if whole && progress.tokens_per_second.is_none_or(|fastest| rate > fastest) {
             progress.tokens_per_second = Some(rate);
         }
-        progress.last_loss = Some(progress.loss / progress.tokens as f64);
-        (progress.epoch, progress.step, progress.loss, progress.right, progress.tokens) = (epoch, 0, 0.0, 0, 0);
+        progress.last_loss = Some(progress.loss / progress.labeled.max(1) as f64);
+        (progress.epoch, progress.step, progress.loss) = (epoch, 0, 0.0);
+        (progress.right, progress.tokens, progress.labeled) = (0, 0, 0);
         End::Done
     }
 
@@ -304,7 +306,7 @@ impl<'a, R: Real> Run<'a, R> {
             let what = format!("a mean loss of {} over the training set", train.loss);
             return Ok(Some(Diverged { step: self.progress.steps, what, tensor: "the head".into() }));
         }
-        let right = train.labels.iter().zip(&self.packed.labels).filter(|(a, b)| a == b).count();
+        let right = train.labels.iter().zip(&self.packed.labels).filter(|(found, own)| Some(**found) == **own).count();
         let labels = self.names.labels.is_some();
         let dev = self.dev.as_ref().map(|dev| self.evaluate_dev(&snapshot, dev));
         self.progress.seconds.evaluation += start.elapsed().as_secs_f64();
@@ -313,7 +315,8 @@ impl<'a, R: Real> Run<'a, R> {
             steps: self.progress.steps,
             loss: self.progress.last_loss,
             train_loss: train.loss,
-            train_accuracy: labels.then(|| right as f64 / self.packed.tokens() as f64),
+            train_accuracy: labels.then(|| right as f64 / self.packed.labeled() as f64),
+            sequences_right: labels.then(|| self.packed.sequences_right(&train.labels)),
             firing: train.firing,
             dev,
             tokens_per_second: self.progress.tokens_per_second,
@@ -335,7 +338,7 @@ impl<'a, R: Real> Run<'a, R> {
         };
         // By name: labels that the training data does not have are never right.
         let right = (0..packed.tokens()).filter(|&t| dev.label(t) == Some(labels.name(result.labels[t]))).count();
-        report.accuracy = Some(right as f64 / packed.tokens() as f64);
+        report.accuracy = Some(right as f64 / packed.labeled() as f64).filter(|share| share.is_finite());
         if let Some(scores) = entity_scores(dev, &result.labels, labels.names()) {
             report.precision = Some(scores.all.precision());
             report.recall = Some(scores.all.recall());
@@ -354,6 +357,7 @@ impl<'a, R: Real> Run<'a, R> {
         let words = self.names.words.as_ref().map(|vocabulary| Words {
             vocabulary: vocabulary.clone(),
             embedding: Matrix::new(vocabulary.len(), architecture.dim, parameters.embedding.clone()),
+            start: None,
         });
         let head = export::head(architecture, parameters).zip(self.names.labels.as_ref());
         let head = head.map(|((weight, bias), names)| LabelHead { labels: names.names().to_vec(), weight, bias });
@@ -374,6 +378,7 @@ impl<'a, R: Real> Run<'a, R> {
             positions: export::positions(architecture, parameters),
             transformer: export::transformer(architecture, parameters),
             head,
+            outputs: None,
             source,
         })
     }

@@ -34,7 +34,7 @@ pub use error::{Error, Location, Result};
 pub use memorize::{Compiled, Memorizer, Method, Precision};
 pub use model::certificate::Claim;
 pub use model::{AnyModel, Model, Predictions, Source};
-pub use paper::attention::Mask;
+pub use paper::mask::Mask;
 
 #[cfg(any(doc, doctest))]
 #[doc = include_str!("../tutorial/memorize.md")]

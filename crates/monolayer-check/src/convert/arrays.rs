@@ -24,11 +24,12 @@ pub fn canonical(content: &[u8], limits: &Limits) -> Result<String> {
         text.text.push_str("{\"tokens\":");
         text.list(n, |i, out| vector(tokens, (start + i) * d, d, out));
         if let Some(labels) = labels {
+            let k = labels.shape.last().copied().unwrap_or(0);
             text.text.push_str(",\"labels\":");
             text.list(n, |i, out| match labels.integer(start + i) {
                 // The core knows which integer is no label.
                 Some(class) => out.push_str(&class.to_string()),
-                None => vector(labels, (start + i) * d, d, out),
+                None => vector(labels, (start + i) * k, k, out),
             });
         }
         start += n;
@@ -79,12 +80,16 @@ fn finite(tensor: &Raw, name: &str) -> Result<()> {
     }
 }
 
-/// Labels are an integer, or a vector like a token's, per token.
+/// Labels are an integer, or a vector, per token.
 fn check_labels(labels: &Raw, tokens: &[usize]) -> Result<()> {
     let integers = labels.integer(0).is_some();
-    let wanted = if integers { &tokens[..tokens.len() - 1] } else { tokens };
-    if labels.shape != wanted {
-        return Err(format!("tensor \"labels\": {} of shape {:?}, not {wanted:?}", labels.dtype, labels.shape).into());
+    let wanted = &tokens[..tokens.len() - 1];
+    let vectors = || labels.shape.split_last().is_some_and(|(&k, each)| k > 0 && each == wanted);
+    if if integers { labels.shape != wanted } else { !vectors() } {
+        let more = if integers { "" } else { " with a dimension more" };
+        return Err(
+            format!("tensor \"labels\": {} of shape {:?}, not {wanted:?}{more}", labels.dtype, labels.shape).into()
+        );
     }
     if integers { Ok(()) } else { finite(labels, "labels") }
 }

@@ -1,19 +1,20 @@
 //! Compiler and checker read the same bytes the same way, and what one compiles the other verifies.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use monolayer::Memorizer;
 use monolayer::data as theirs;
 use monolayer::data::context::Contexts;
 use monolayer::paper::attention::Mask;
-use monolayer_check::source::{self, Source};
+use monolayer_check::open_data::{self, Source};
 use monolayer_check::{Format, Options, Precision, Verdict, verify};
 use monolayer_core::claims::context;
-use monolayer_core::model::Mask as CoreMask;
 use monolayer_core::read::{Limits, directory};
 
 use crate::common;
 use crate::common::spoil::fuzz;
+use crate::masks::core_mask;
 
 /// A dataset in its canonical form, so that both readings can be compared.
 #[derive(Debug, PartialEq)]
@@ -40,7 +41,7 @@ fn our(source: &Source, lines: bool) -> Plain {
 
 fn compare(bytes: &[u8], their_format: theirs::Format, format: Format) {
     let theirs = theirs::Dataset::read("x", their_format, bytes);
-    let ours = source::parse("x", bytes, format, &Limits::default());
+    let ours = open_data::parse("x", bytes, format, &Limits::default());
     match (theirs, ours) {
         (Ok(theirs), Ok(ours)) => assert_eq!(their(&theirs), our(&ours, format != Format::Arrays)),
         (Err(_), Err(_)) => (),
@@ -77,7 +78,7 @@ fn tasks_are_the_same() {
             "length=2",
         ] {
             let text = format!("task:{name}:{options}");
-            match (theirs::Dataset::open(&text), source::open(&text, None, &Limits::default())) {
+            match (theirs::Dataset::open(&text), open_data::open(&text, None, &Limits::default())) {
                 (Ok(theirs), Ok(ours)) => assert_eq!((their(&theirs), theirs.name), (our(&ours, false), ours.name)),
                 (theirs, ours) => assert!(theirs.is_err() && ours.is_err(), "{text}"),
             }
@@ -85,26 +86,37 @@ fn tasks_are_the_same() {
     }
 }
 
+/// A matrix for sequences of up to 4 tokens.
+fn matrix() -> Mask {
+    Mask::matrix(4, vec![1, 0, 1, 0, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 0, 1]).unwrap()
+}
+
 #[test]
 fn the_same_tokens_are_impossible() {
     for task in ["reverse", "histogram", "sort", "parity"] {
         let text = format!("task:{task}:alphabet=3,length=1..4");
         let (theirs, ours) =
-            (theirs::Dataset::open(&text).unwrap(), source::open(&text, None, &Limits::default()).unwrap());
+            (theirs::Dataset::open(&text).unwrap(), open_data::open(&text, None, &Limits::default()).unwrap());
         let (theirs::Tokens::Words { word_ids: ids, .. }, theirs::Labels::Classes { label_ids: labels, .. }) =
             (&theirs.tokens, &theirs.labels)
         else {
             unreachable!()
         };
-        for (positions, mask) in [(false, Mask::None), (true, Mask::None), (false, Mask::Causal), (true, Mask::Causal)]
-        {
-            let expected = Contexts::new(ids, &theirs.offsets, mask, positions).agree(labels).impossible;
+        let masks = [Mask::None, Mask::Causal, Mask::Prefix(2), Mask::Band(1, 0), Mask::Band(0, 2), matrix()];
+        for (positions, mask) in masks.iter().flat_map(|mask| [(false, mask), (true, mask)]) {
+            let theirs = Contexts::new(ids, &theirs.offsets, mask, positions);
             let names: Vec<u64> = (0..ours.data.different() as u64).collect();
-            let masks = [if mask == Mask::Causal { &CoreMask::Causal } else { &CoreMask::None }];
-            let contexts = context::contexts(&ours.data, &names, positions, &masks);
-            let (labels, favored) = (ours.data.labels.as_ref().unwrap(), context::favored);
-            let found = favored(&contexts, labels);
-            let found: Vec<usize> = (0..found.len()).filter(|&t| found[t] != labels[t]).collect();
+            let contexts = context::contexts(&ours.data, &names, positions, &[&core_mask(mask)]);
+            // The same tokens share a context, whatever it is called.
+            let pairs: HashSet<_> = theirs.of_token.iter().zip(&contexts).collect();
+            let different: HashSet<_> = contexts.iter().collect();
+            assert_eq!((pairs.len(), different.len()), (theirs.count, theirs.count), "{text}, {positions}, {mask:?}");
+            // Some of them free.
+            let some: Vec<Option<u32>> = (0..).zip(labels).map(|(t, label)| label.filter(|_| t % 3 != 1)).collect();
+            assert_eq!(ours.data.labels.as_ref(), Some(labels));
+            let expected = theirs.agree(&some).impossible;
+            let found = context::favored(&contexts, &some);
+            let found: Vec<usize> = (0..found.len()).filter(|&t| some[t].is_some() && found[t] != some[t]).collect();
             assert_eq!(expected, found, "{text}, positions {positions}, {mask:?}");
         }
     }

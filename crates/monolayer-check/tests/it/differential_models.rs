@@ -7,8 +7,9 @@ use std::path::Path;
 
 use crate::common::Files;
 use crate::common::spoil::fuzz;
+use crate::masks::{core_mask, write_mask};
 use monolayer::model::{Predictions, file as model_file};
-use monolayer::paper::attention::{AttentionKind, Mask};
+use monolayer::paper::attention::{Attention, AttentionKind};
 use monolayer::{AnyModel, Dataset};
 use monolayer_check::{Options, Verdict, verify};
 use monolayer_core::Format as Binary;
@@ -45,8 +46,8 @@ struct Plain {
     tensors: BTreeMap<String, Vec<Number>>,
     vocabulary: BTreeMap<String, u32>,
     labels: Vec<String>,
-    /// Hardmax, causal, heads, size; nothing for a layer without attention.
-    attentions: Vec<Option<(bool, bool, usize, usize)>>,
+    /// Hardmax, mask, heads, size; nothing for a layer without attention.
+    attentions: Vec<Option<(bool, CoreMask, usize, usize)>>,
     max_length: Option<usize>,
 }
 
@@ -65,16 +66,15 @@ fn float(x: f64) -> Number {
 fn their<T: Clone>(model: &monolayer::Model<T>, number: impl Fn(&T) -> Number) -> Plain {
     let config = model_file::config_as(model, "");
     let tensor = |(name, _, data): (String, Vec<usize>, Vec<T>)| (name, data.iter().map(&number).collect());
-    let attention = |a: model_file::AttentionConfig| {
-        (a.kind == AttentionKind::Hardmax, a.mask == Mask::Causal, a.heads, a.head_size)
-    };
+    let attention =
+        |a: &Attention<T>| (a.kind == AttentionKind::Hardmax, core_mask(&a.mask), a.heads.len(), a.heads[0].w_q.rows);
     let names = model.words.as_ref().map(|words| &words.vocabulary);
     let word = |id: u32| (names.expect("words").name(id).to_owned(), id);
     Plain {
         tensors: model_file::tensors(model).into_iter().map(tensor).collect(),
         vocabulary: (0..names.map_or(0, |names| names.len() as u32)).map(word).collect(),
         labels: config.labels.unwrap_or_default(),
-        attentions: config.layers.into_iter().map(|layer| layer.attention.map(attention)).collect(),
+        attentions: model.transformer.layers.iter().map(|layer| layer.attention.as_ref().map(attention)).collect(),
         max_length: config.max_length,
     }
 }
@@ -112,7 +112,7 @@ fn our(model: &Model) -> Plain {
         put("head.weight".into(), &head.weight);
         put("head.bias".into(), &head.bias);
     }
-    let attention = |a: &monolayer_core::model::Attention| (a.hard, a.mask == CoreMask::Causal, a.heads, a.size);
+    let attention = |a: &monolayer_core::model::Attention| (a.hard, a.mask.clone(), a.heads, a.size);
     Plain {
         tensors,
         vocabulary: model.vocabulary.iter().flatten().map(|(word, row)| (word.clone(), *row as u32)).collect(),
@@ -154,6 +154,11 @@ fn kinds() -> Vec<(&'static str, Value, bool)> {
         {"attention": attention("hardmax", 2, 1, "none"), "hidden": 0},
         {"attention": attention("softmax", 1, 3, "none"), "hidden": 2},
     ]);
+    let masked = |mask: Value| {
+        let layer = |kind| json!({"attention": {"kind": kind, "heads": 2, "head_size": 1, "mask": mask}, "hidden": 2});
+        json!([layer("softmax"), {"attention": attention("softmax", 1, 1, "causal"), "hidden": 0}, layer("hardmax")])
+    };
+    let masked = |mask| with(config(masked(mask)), "format", json!("monolayer/2"));
     let deep = json!([
         {"attention": attention("softmax", 1, 1, "none"), "hidden": 0},
         {"attention": null, "hidden": 3},
@@ -168,6 +173,9 @@ fn kinds() -> Vec<(&'static str, Value, bool)> {
         ("vectors-to-labels", config(rank_one.clone()), false),
         ("vectors-to-vectors", with(config(rank_one), "labels", Value::Null), false),
         ("no-layers", config(json!([])), true),
+        ("prefix", masked(json!({"prefix": 2})), true),
+        ("band", masked(json!({"band": [1, 0]})), true),
+        ("mask-file", masked(json!({"file": "mask.safetensors"})), true),
     ]
 }
 
@@ -222,6 +230,10 @@ fn write(dir: &Path, config: &Value, words: bool, dtype: &str) {
     let vocabulary = words.then(|| WORDS.iter().enumerate().map(|(i, w)| (w.to_string(), json!(i))).collect());
     let mut config = config.clone();
     config["dtype"] = json!(dtype);
+    fs::create_dir_all(dir).unwrap();
+    if config.to_string().contains("mask.safetensors") {
+        write_mask(dir, 4, &[1, 0, 1, 0, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 0, 1]);
+    }
     let tensors = numbers.iter().map(float).collect();
     let files = Files { config, tensors, vocabulary: vocabulary.map(Value::Object), f32: dtype == "f32" };
     if dtype != "exact" {

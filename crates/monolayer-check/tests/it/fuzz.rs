@@ -4,8 +4,8 @@
 use std::fs;
 
 use crate::common::spoil::fuzz;
-use monolayer_check::convert::{arrays, json_lines};
-use monolayer_check::{Format, Options, source, verify};
+use monolayer_check::convert::{arrays, json_numbers};
+use monolayer_check::{Format, Options, open_data, verify};
 use monolayer_core::read::{Limits, certificate, directory, tensors};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -13,10 +13,10 @@ use proptest::test_runner::{Config, TestRunner};
 use crate::common;
 
 fn parse(bytes: &[u8], format: Format) {
-    if let Ok(source) = source::parse("x", bytes, format, &Limits::default()) {
+    if let Ok(source) = open_data::parse("x", bytes, format, &Limits::default()) {
         // What was read is in canonical form, and that form reads as itself.
         let again =
-            source::parse("x", source.data.canonical.as_bytes(), Format::JsonLines, &Limits::default()).unwrap();
+            open_data::parse("x", source.data.canonical.as_bytes(), Format::JsonLines, &Limits::default()).unwrap();
         assert_eq!((source.data.hash, source.data.tokens), (again.data.hash, again.data.tokens));
     }
 }
@@ -29,8 +29,8 @@ fn conll() {
 #[test]
 fn json_lines_of_all_kinds() {
     fuzz("jsonl", 2000, |bytes| {
-        let once = json_lines::canonical(bytes).into_owned();
-        assert_eq!(json_lines::canonical(&once), &once[..], "a rewritten file is not rewritten again");
+        let once = json_numbers::canonical(bytes).into_owned();
+        assert_eq!(json_numbers::canonical(&once), &once[..], "a rewritten file is not rewritten again");
         parse(bytes, Format::JsonLines);
     });
 }

@@ -8,7 +8,9 @@ mod distance;
 mod examples;
 mod expressions;
 mod fail_closed;
+mod free_labels;
 mod fuzz;
+mod masks;
 mod perturbed;
 #[cfg(unix)]
 mod resources;

@@ -40,7 +40,7 @@ fn change(model: &mut Model, random: &mut Random) {
 fn honest() -> Case {
     let dir = tempfile::tempdir().unwrap();
     let data = monolayer::Dataset::open(TASK).unwrap();
-    let memorizer = Memorizer::new().candidates(8).precision(Precision::F64);
+    let memorizer = Memorizer::new().candidates(8).start(false).precision(Precision::F64);
     memorizer.compile(&data).unwrap().save(dir.path().join("model")).unwrap();
     let named = read::model(&dir.path().join("model")).unwrap();
     let (mut sequences, mut wanted) = (vec![], vec![]);

@@ -36,9 +36,10 @@ fn run(python: &str, dir: &Path, data: &Path) -> Value {
 #[test]
 fn random_models_get_no_other_verdict() {
     let Some(python) = python() else { return };
-    let dir = tempfile::tempdir().unwrap();
     let mut decided = 0;
     for seed in 0..100 {
+        // A directory of its own: a mask file that no layer names is refused.
+        let dir = tempfile::tempdir().unwrap();
         let (scale, name) = SCALES[seed % SCALES.len()];
         let kind = if seed % 10 == 9 { "gated" } else { "labels" };
         let menu = Menu { kinds: vec![kind], scales: vec![(scale, name)], second: adapter::SECOND_FORMAT, wide: false };

@@ -127,7 +127,7 @@ fn what_was_not_checked_is_said_and_not_verified() {
     };
     let report = verify(dir.path(), None, &Options::default());
     assert_eq!((report.verdict, report.claims.len()), (Verdict::Unknown, 2), "{}", report.text());
-    assert_eq!(report.not_checked, ["labels: no data was given"]);
+    assert_eq!(report.not_checked, ["labels in f32 arithmetic: no data was given"]);
     assert!(report.text().contains("not checked: labels"), "{}", report.text());
     let report = verify(dir.path(), None, &asked(&["rank"]));
     assert_eq!((report.verdict, report.not_checked.len()), (Verdict::Verified, 0), "{}", report.text());
@@ -151,7 +151,7 @@ fn other_data_is_judged_by_itself() {
         fs::write(&other, text).unwrap();
         let report = verify(dir.path(), other.to_str(), &Options::default());
         assert_eq!((report.verdict, report.other_data), (verdict, true), "{}", report.text());
-        assert_eq!(report.not_checked, ["labels: the data given is not the certificate's"]);
+        assert_eq!(report.not_checked, ["labels in f32 arithmetic: the data given is not the certificate's"]);
         assert!(report.text().contains("the data is not the certificate's (its hash differs)"), "{}", report.text());
     }
     // The same data in another file.

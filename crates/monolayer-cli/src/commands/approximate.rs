@@ -8,9 +8,9 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::ValueEnum;
 use monolayer::Error;
-use monolayer::approximate::distance::{Measured, distance};
 use monolayer::approximate::expression::{Domain, Expression, Program, zoo};
 use monolayer::approximate::function::Function;
+use monolayer::approximate::measured_distance::{Measured, distance};
 use monolayer::approximate::{
     Approximation, Approximator, CANDIDATES, EFFORT, MOST_IDS, Needed, Progress as Step, SmallestGrid, Tried,
 };
@@ -18,7 +18,7 @@ use monolayer::arithmetic::Interval;
 use monolayer::fs::replace_file;
 use serde_json::{Value, json};
 
-use super::{Outcome, Shared};
+use super::{DOES, Outcome, READS, Shared, WRITES, replacing};
 use crate::output::{Progress, count, table};
 
 /// Compile a function on sequences into a quantizer, one rank-1 attention layer and one feed-forward block
@@ -35,50 +35,50 @@ use crate::output::{Progress, count, table};
 )]
 pub struct Args {
     /// The function: one expression per output coordinate, separated by semicolons, or a name from --list
-    #[arg(long, value_name = "EXPR", required_unless_present = "list", allow_hyphen_values = true)]
+    #[arg(long, value_name = "EXPR", required_unless_present = "list", allow_hyphen_values = true, help_heading = READS)]
     function: Option<String>,
     /// Number d of coordinates of a token
-    #[arg(long, value_name = "D", required_unless_present = "list")]
+    #[arg(long, value_name = "D", required_unless_present = "list", help_heading = READS)]
     dim: Option<usize>,
     /// Number n of tokens in a sequence
-    #[arg(long, value_name = "N", required_unless_present = "list")]
+    #[arg(long, value_name = "N", required_unless_present = "list", help_heading = READS)]
     length: Option<usize>,
-    /// The model directory to write
-    #[arg(long, value_name = "DIR", required_unless_present = "list")]
-    out: Option<PathBuf>,
     /// Cut each coordinate into this many parts
-    #[arg(long, value_name = "G", conflicts_with = "epsilon", required_unless_present_any = ["epsilon", "list"])]
+    #[arg(long, value_name = "G", conflicts_with = "epsilon", required_unless_present_any = ["epsilon", "list"], help_heading = DOES)]
     grid: Option<usize>,
     /// Use the smallest grid whose certified bound on d_p is at most this
-    #[arg(long, value_name = "E", allow_negative_numbers = true)]
+    #[arg(long, value_name = "E", allow_negative_numbers = true, help_heading = DOES)]
     epsilon: Option<f64>,
     /// With --epsilon: use parts of equal width instead of adapting them to the function
-    #[arg(long)]
+    #[arg(long, help_heading = DOES)]
     uniform: bool,
     /// Exponent p of d_p
-    #[arg(long, default_value_t = 2.0, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = 2.0, allow_negative_numbers = true, help_heading = DOES)]
     p: f64,
     /// Position vectors
-    #[arg(long, value_enum, default_value = "auto", num_args = 0..=1, default_missing_value = "auto")]
+    #[arg(long, value_enum, default_value = "auto", num_args = 0..=1, default_missing_value = "auto", help_heading = DOES)]
     positions: PositionsArg,
     /// Seed of the search for cell codes and of the measured distance
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, help_heading = DOES)]
     seed: u64,
     /// Number of codes to try, where codes are searched for (d >= 2 and n >= 3)
-    #[arg(long, value_name = "N", default_value_t = CANDIDATES)]
+    #[arg(long, value_name = "N", default_value_t = CANDIDATES, help_heading = DOES)]
     candidates: usize,
     /// Largest number of boxes a cell is cut into for its error bound; more give a sharper bound
-    #[arg(long, value_name = "N", default_value_t = EFFORT)]
+    #[arg(long, value_name = "N", default_value_t = EFFORT, help_heading = DOES)]
     effort: usize,
     /// Largest number of context ids allowed
-    #[arg(long, value_name = "N", default_value_t = MOST_IDS)]
+    #[arg(long, value_name = "N", default_value_t = MOST_IDS, help_heading = DOES)]
     most_ids: u64,
     /// Number of sequences for measuring d_p (default: as many as take a few seconds)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = DOES)]
     points: Option<usize>,
     /// List the functions that have a name
-    #[arg(long)]
+    #[arg(long, help_heading = DOES)]
     list: bool,
+    /// The model directory to write
+    #[arg(long, value_name = "DIR", required_unless_present = "list", help_heading = WRITES)]
+    out: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -112,6 +112,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     let measured = measure(args, &program, &approximation);
     let text = expression.text();
     let picture = figure::draw(&program, &approximation, text);
+    replacing(out, shared);
     approximation.save_with(out, |dir| replace_file(dir.join("figure.svg"), picture.as_bytes()))?;
     let holds = approximation.floats || args.epsilon.is_none();
     let seconds = start.elapsed().as_secs_f64();
@@ -121,7 +122,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
 
 /// Compiles the function on the grid that is asked for, or on the smallest that does.
 fn compile(args: &Args, shared: &Shared, program: &Program) -> Result<Approximation> {
-    let progress = args.grid.map(|_| Progress::new(shared, "codes", args.candidates));
+    let progress = Progress::new(shared, "choosing a grid", 0, "cells");
     let approximator = Approximator::new()
         .p(args.p)
         .seed(args.seed)
@@ -130,8 +131,12 @@ fn compile(args: &Args, shared: &Shared, program: &Program) -> Result<Approximat
         .most_ids(args.most_ids)
         .uniform(args.uniform)
         .on_progress(|step| match step {
-            Step::Codes(tried) => progress.iter().for_each(|progress| progress.add(*tried)),
-            Step::Grid(tried) => said(shared, tried),
+            Step::Codes(_) => progress.stage("choosing codes", 0),
+            Step::Cells { more, of } => progress.more("bounding the error", *more, *of),
+            Step::Grid(tried) => {
+                progress.line(&said(tried));
+                progress.stage("choosing a grid", 0);
+            }
         });
     match (args.grid, args.epsilon) {
         (Some(grid), _) => Ok(approximator.compile(program, grid)?),
@@ -177,9 +182,16 @@ fn undefined(program: &Program) -> Result<Option<Outcome>> {
     }
 }
 
-fn said(shared: &Shared, tried: &Tried) {
-    if !shared.quiet {
-        eprintln!("grid {}: {} ids, bound {:.4}", by(&tried.grid), count(tried.ids as usize), tried.bound);
+fn said(tried: &Tried) -> String {
+    format!("grid {}: {} ids, bound {}", by(&tried.grid), count(tried.ids as usize), digits(tried.bound))
+}
+
+/// Four digits that count, so that a bound that is above another is shown above it.
+fn digits(x: f64) -> String {
+    if (1e-3..1e4).contains(&x) {
+        format!("{x:.*}", (3 - x.log10().floor() as i32).max(0) as usize)
+    } else {
+        format!("{x:.3e}")
     }
 }
 
@@ -194,10 +206,10 @@ fn short(args: &Args, tried: &[Tried], needed: Option<&Needed>) -> Error {
     let epsilon = args.epsilon.unwrap_or_default();
     let best = tried.iter().min_by(|a, b| a.bound.total_cmp(&b.bound));
     let best = best.map_or("nothing fits".to_owned(), |best| {
-        format!("{:.4} is with {} ids", best.bound, count(best.ids as usize))
+        format!("the best bound found is {}, with {} ids", digits(best.bound), count(best.ids as usize))
     });
     let needed = match needed {
-        None => "and it does not fall".to_owned(),
+        None => "it does not fall with finer grids".to_owned(),
         Some(Needed { grid, ids: None }) => format!("it would take a grid of about {}, more than 2^63 ids", by(grid)),
         Some(Needed { grid, ids: Some(ids) }) => format!(
             "it would take a grid of about {}: {} ids, about {} hidden units",
@@ -208,7 +220,7 @@ fn short(args: &Args, tried: &[Tried], needed: Option<&Needed>) -> Error {
     };
     Error::setting(
         format!(
-            "d_{} <= {epsilon} is not met with {} ids or fewer: {best}, {needed}",
+            "d_{} <= {epsilon} is not met with {} ids or fewer: {best}; {needed}",
             args.p,
             count(args.most_ids as usize)
         ),
@@ -269,23 +281,33 @@ impl Facts<'_> {
         let row = |name: &str, value: String, note: String| vec![name.to_owned(), value, note];
         let (size, plain) = (a.size(), a.plain());
         let (bound, of) = (a.certified(), &a.bound);
-        let arithmetic =
-            if a.floats { "in f64, any order of summation" } else { "in real arithmetic; f64 does not hold these ids" };
+        let arithmetic = if a.floats {
+            "in f64, rounding included, whatever the order of the sums"
+        } else {
+            "in real arithmetic; f64 does not hold these ids"
+        };
         let everywhere = if of.everywhere.is_finite() {
-            format!("{:.4} everywhere, f = 0 outside the cube", of.everywhere)
+            format!("{} everywhere, f = 0 outside the cube", digits(of.everywhere))
         } else {
             "on the cube only".to_owned()
         };
+        // Finer cells need wider ramps between them: more ids leave less of a float for each.
+        let coarser = if of.ramps > of.cells { "; the ramps weigh most: a coarser grid may do better" } else { "" };
         let rows = vec![
-            row("d_p bound", format!("{bound:.4}"), format!("p = {}, {arithmetic}; {everywhere}", self.args.p)),
+            row("d_p bound", digits(bound), format!("p = {}, {arithmetic}; {everywhere}", self.args.p)),
             row(
                 "of which",
                 String::new(),
-                format!("cells {:.4}, ramps {:.4}, rounding {:.1e}", of.cells, of.ramps, of.rounding),
+                format!(
+                    "cells {}, ramps {}, rounding {:.1e}{coarser}",
+                    digits(of.cells),
+                    digits(of.ramps),
+                    of.rounding
+                ),
             ),
             row(
                 "measured",
-                format!("{:.4}", self.measured.distance),
+                digits(self.measured.distance),
                 format!("+- {:.1e}, {} sequences", self.measured.error, count(self.measured.points)),
             ),
             row("grid", by(&a.grid.parts()), format!("parts per coordinate, ramps {:.1e} wide", a.ramp)),

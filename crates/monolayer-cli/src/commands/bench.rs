@@ -14,10 +14,10 @@ use monolayer::context_map::Groups;
 use monolayer::context_map::search::Search;
 use monolayer::{AnyModel, Dataset, Error, Model};
 use monolayer_lab::bench;
-use monolayer_train::bound::fastest;
+use monolayer_train::products_alone::fastest;
 use serde_json::json;
 
-use super::{Outcome, Shared, context};
+use super::{DOES, Outcome, Shared, context};
 use crate::output::table;
 
 /// Measure speed, next to the machine's limit or to PyTorch, measured in the same run
@@ -31,16 +31,19 @@ pub struct Args {
 #[derive(Subcommand)]
 enum Name {
     /// The feed-forward block (eq. 3), compared with the machine's peak for matrix products
+    #[command(after_help = "Example: monolayer bench forward")]
     Forward {
         /// Number of tokens in a run
-        #[arg(long, default_value_t = 16_384)]
+        #[arg(long, default_value_t = 16_384, help_heading = DOES)]
         tokens: usize,
     },
     /// The search for a contextual mapping: gap and time for growing numbers of candidates, and the time of one pass
+    #[command(after_help = "Example: monolayer bench context train.conll")]
     Context(context::MapArgs),
     Memorize(memorize::Args),
     Train(train::Args),
     /// Running a compiled model: skipping hidden units that cannot be active, compared with plain matrix products
+    #[command(after_help = "Example: monolayer bench predict model test.conll")]
     Predict {
         /// The model directory
         #[arg(value_name = "DIR")]
@@ -104,7 +107,7 @@ fn context_search(args: &context::MapArgs, shared: &Shared) -> Result<Outcome> {
     let prepared = args.prepare(shared)?;
     let view = prepared.view();
     let groups = match prepared.agreement(&view) {
-        Some(agreement) if args.labels => Groups::by_label(&view, &agreement.label),
+        Some(agreement) if args.by_label => Groups::by_label(&view, &agreement.label),
         _ => Groups::by_context(&view),
     };
     let start = Instant::now();
@@ -136,13 +139,13 @@ fn context_search(args: &context::MapArgs, shared: &Shared) -> Result<Outcome> {
     let json = json!({
         "threads": rayon::current_num_threads(),
         "tokens": prepared.data.tokens(),
-        "labels": args.labels,
+        "labels": args.by_label,
         "search": shown.iter().map(step).collect::<Vec<_>>(),
         "search_seconds": seconds,
         "pass_seconds": pass,
         "seconds": start.elapsed().as_secs_f64(),
     });
-    let which = if args.labels { "contexts with different labels" } else { "any two contexts" };
+    let which = if args.by_label { "contexts with different labels" } else { "any two contexts" };
     let text = format!(
         "smallest gap of g between {which} of one token, over the standard deviation of g (estimated on a sample)\n{}\
          one pass (g of all {} tokens and the smallest gap): {:.1} ms on {} threads\n",

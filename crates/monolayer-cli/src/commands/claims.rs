@@ -3,11 +3,11 @@
 use std::time::Instant;
 
 use anyhow::Result;
-use monolayer::{Dataset, Error};
+use monolayer::Error;
 use monolayer_lab::claims::{self, Claim, Context, Finding, Outcome as Found, Verdict, all};
 use serde_json::json;
 
-use super::{Outcome, Shared};
+use super::{DOES, Outcome, READS, ReadArgs, Shared};
 use crate::output::{Progress, table};
 
 /// Test every statement of the paper numerically, and print a verdict with its evidence
@@ -19,15 +19,17 @@ use crate::output::{Progress, table};
 #[derive(clap::Args)]
 #[command(after_help = "Example: monolayer claims --only theorem-1 -v")]
 pub struct Args {
-    /// Run larger tests
-    #[arg(long)]
-    full: bool,
     /// Corpus for statements about corpora, words with class labels (default: the embedded corpus)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = READS)]
     data: Option<String>,
+    /// Run larger tests
+    #[arg(long, help_heading = DOES)]
+    full: bool,
     /// Run only statements whose id starts with this; may be repeated
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", help_heading = DOES)]
     only: Vec<String>,
+    #[command(flatten)]
+    read: ReadArgs,
 }
 
 pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
@@ -38,12 +40,9 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
         let what = format!("no claim begins with {}", args.only.join(" or "));
         return Err(Error::setting(what, format!("there are {}", ids.join(", "))).into());
     }
-    let data = args.data.as_deref().map(Dataset::open).transpose()?;
-    if let (Some(data), false) = (&data, shared.quiet) {
-        data.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
-    }
+    let data = args.read.open_some(args.data.as_deref(), shared)?;
     let context = Context::new(data, args.full)?;
-    let progress = Progress::new(shared, "running", chosen.len());
+    let progress = Progress::new(shared, "running", chosen.len(), "claims");
     let start = Instant::now();
     let found = claims::run(&chosen, &context, || progress.add(1));
     drop(progress);

@@ -14,7 +14,7 @@ use monolayer::context_map::float_weights::FloatWeights;
 use monolayer::context_map::theorem_weights::weights;
 use monolayer::context_map::{ContextMap, View};
 use monolayer::data::Tokens;
-use monolayer::data::context::{Agreement, Contexts};
+use monolayer::data::context::{Agreement, Contexts, check_mask};
 use monolayer::data::embedding::Embedding;
 use monolayer::data::positions::{Positions, far_steps};
 use monolayer::data::token_vectors::TokenVectors;
@@ -28,7 +28,8 @@ use monolayer::{Dataset, Error, Model, Source};
 use serde_json::json;
 
 use self::report::Report;
-use super::{DataArgs, MaskArg, Outcome, Shared};
+use super::mask::{self, MaskArg};
+use super::{DOES, DataArgs, Outcome, Shared, WRITES, replacing};
 use crate::output::Progress;
 
 /// Compute the contextual mapping of Theorem 2: one rank-1 attention layer with a different id for every context
@@ -38,26 +39,27 @@ use crate::output::Progress;
 /// the weights are found by search and fit into floats; with --scale paper they are the theorem's own. Exit code 1 if two
 /// contexts have, or may have, the same id.
 #[derive(clap::Args)]
-#[command(after_help = "Example: monolayer context train.conll --labels --out map
+#[command(after_help = "Example: monolayer context train.conll --by-label --out map
+Example: monolayer context train.conll --mask band:2,2
 Example: monolayer context train.conll --scale paper --figure bits.svg
 Example: monolayer context toy.jsonl --scale certified --way direct --max-bits 100000")]
 pub struct Args {
     #[command(flatten)]
     pub map: MapArgs,
     /// Where the weights come from
-    #[arg(long, value_enum, default_value = "tight")]
+    #[arg(long, value_enum, default_value = "tight", help_heading = DOES)]
     scale: Scale,
-    #[arg(long, value_name = "S", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096), help_heading = DOES)]
     #[arg(help = "Head size s: W_K, W_Q and W_V are s x d matrices of rank 1")]
     head_size: u32,
-    #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = weight)]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = weight, help_heading = DOES)]
     #[arg(help = "Use this kappa in W_Q = kappa v^T instead of searching for one")]
     kappa: Option<f64>,
-    #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = weight)]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = weight, help_heading = DOES)]
     #[arg(help = "Use this length of W_O instead of eq. 32")]
     w_o: Option<f64>,
     /// Write the layer to this model directory, with a certificate
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = WRITES)]
     out: Option<PathBuf>,
     #[command(flatten)]
     theorem: theorem::TheoremArgs,
@@ -68,23 +70,22 @@ pub struct Args {
 pub struct MapArgs {
     #[command(flatten)]
     data: DataArgs,
-    /// Which tokens a token attends to
-    #[arg(long, value_enum, default_value = "none")]
+    #[arg(long, value_name = "MASK", default_value = "none", help = mask::HELP, help_heading = DOES)]
     mask: MaskArg,
     /// Word vectors: sign:D, random:D or a file of words and numbers
-    #[arg(long, value_name = "CODES", default_value = "sign:64")]
+    #[arg(long, value_name = "CODES", default_value = "sign:64", help_heading = DOES)]
     embedding: Embedding,
     /// Position vectors: auto (use them if labels conflict without), none, sign:D, random:D or a file
-    #[arg(long, value_name = "CODES", default_value = "auto")]
+    #[arg(long, value_name = "CODES", default_value = "auto", help_heading = DOES)]
     positions: Positions,
     /// Search only for a gap between contexts with different labels
-    #[arg(long)]
-    pub labels: bool,
+    #[arg(long, help_heading = DOES)]
+    pub by_label: bool,
     /// Seed of the vectors and of the search
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, help_heading = DOES)]
     pub seed: u64,
     /// Number of projections to try; more give a larger gap
-    #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..), help_heading = DOES)]
     pub candidates: u32,
 }
 
@@ -119,15 +120,16 @@ impl MapArgs {
     /// Reads the dataset and gives its tokens vectors.
     pub fn prepare(&self, shared: &Shared) -> Result<Prepared> {
         let data = self.data.open(shared)?;
-        let mask = self.mask.into();
+        let mask = self.data.mask(&self.mask)?;
+        check_mask(&data, &mask)?;
         if data.tokens() == 0 {
             return Err(Error::data(data.location(0), "no tokens", "a contextual map needs at least one").into());
         }
-        if self.labels && data.label_ids().is_none() {
-            let help = "leave --labels out: the gap is then that of any two contexts";
+        if self.by_label && data.label_ids().is_none() {
+            let help = "leave --by-label out: the gap is then that of any two contexts";
             return Err(Error::data(monolayer::Location::file(&data.name), "no labels", help).into());
         }
-        let positions = if self.positions == Positions::Auto && !needs_positions(&data, mask) {
+        let positions = if self.positions == Positions::Auto && !needs_positions(&data, &mask) {
             Positions::None
         } else {
             self.positions.clone()
@@ -147,7 +149,7 @@ impl Prepared {
 
     /// The sequences as attention sees them.
     pub fn view(&self) -> View<'_> {
-        View::new(&self.data, &self.vectors, self.mask)
+        View::new(&self.data, &self.vectors, self.mask.clone())
     }
 
     /// The labels that the contexts of a view allow, for data with labels.
@@ -157,7 +159,7 @@ impl Prepared {
 }
 
 /// Whether labels contradict each other unless places count.
-fn needs_positions(data: &Dataset, mask: Mask) -> bool {
+fn needs_positions(data: &Dataset, mask: &Mask) -> bool {
     let contradicted = |positions| {
         let contexts = Contexts::new(&data.token_ids(), &data.offsets, mask, positions);
         data.label_ids().map_or(0, |labels| contexts.agree(&labels).impossible.len())
@@ -197,7 +199,7 @@ impl Args {
     fn check(&self) -> Result<()> {
         let tight = matches!(self.scale, Scale::Tight);
         let tight_only =
-            [("--kappa", self.kappa.is_some()), ("--w-o", self.w_o.is_some()), ("--labels", self.map.labels)];
+            [("--kappa", self.kappa.is_some()), ("--w-o", self.w_o.is_some()), ("--by-label", self.map.by_label)];
         let (wrong, scale) = if tight {
             (self.theorem.given(), "certified or paper")
         } else {
@@ -222,13 +224,13 @@ fn run_tight(
     agreement: Option<&Agreement>,
 ) -> Result<Outcome> {
     let scale = FloatWeights {
-        labels_only: args.map.labels,
+        labels_only: args.map.by_label,
         kappa: args.kappa,
         w_o: args.w_o,
         seed: args.map.seed,
         candidates: args.map.candidates as usize,
     };
-    let progress = Progress::new(shared, "searching", scale.candidates);
+    let progress = Progress::new(shared, "searching", scale.candidates, "projections");
     let label = agreement.map(|a| a.label.as_slice());
     let tight = scale.build_with(view, label, &|candidates, _| progress.add(candidates))?;
     drop(progress);
@@ -236,7 +238,7 @@ fn run_tight(
     let model = model(prepared, &tight.map, args, "tight", tight.found.candidates, tight.found.projection.kappa);
     let ranks = ranks(&model);
     let proved = tight.certificate.log2_delta().map(|log2| Claim::contextual_mapping(tight.certificate.r, log2));
-    write(args, prepared, agreement, &model, proved)?;
+    write(args, shared, prepared, agreement, &model, proved)?;
     let report = Report { data: &prepared.data, view, tight: &tight, agreement, ranks };
     Ok(Outcome::decided(report.json(), report.text(), tight.certificate.holds()))
 }
@@ -245,17 +247,18 @@ fn run_tight(
 fn model(prepared: &Prepared, map: &ContextMap, args: &Args, scale: &str, candidates: usize, kappa: f64) -> Model<f64> {
     let words = match &prepared.data.tokens {
         Tokens::Words { vocabulary, .. } => {
-            Some(Words { vocabulary: vocabulary.clone(), embedding: prepared.vectors.words.clone() })
+            Some(Words { vocabulary: vocabulary.clone(), embedding: prepared.vectors.words.clone(), start: None })
         }
         Tokens::Vectors { .. } => None,
     };
-    let attention = map.attention(prepared.mask, args.head_size as usize);
+    let attention = map.attention(prepared.mask.clone(), args.head_size as usize);
     let layer = Layer { attention: Some(attention), feed_forward: None };
     Model {
         words,
         positions: prepared.vectors.positions.clone(),
         transformer: Transformer { d: prepared.vectors.d(), pre_feed_forward: None, layers: vec![layer] },
         head: None,
+        outputs: None,
         source: Source::Context {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             scale: scale.to_owned(),
@@ -263,7 +266,7 @@ fn model(prepared: &Prepared, map: &ContextMap, args: &Args, scale: &str, candid
             data_hash: prepared.data.hash(),
             seed: args.map.seed,
             candidates,
-            labels_only: args.map.labels,
+            labels_only: args.map.by_label,
             kappa,
         },
     }
@@ -272,12 +275,14 @@ fn model(prepared: &Prepared, map: &ContextMap, args: &Args, scale: &str, candid
 /// Writes the layer, if asked to, with a certificate of what was proved of it.
 fn write(
     args: &Args,
+    shared: &Shared,
     prepared: &Prepared,
     agreement: Option<&Agreement>,
     model: &Model<f64>,
     proved: Option<Claim>,
 ) -> Result<()> {
     let Some(dir) = &args.out else { return Ok(()) };
+    replacing(dir, shared);
     let claims: Vec<Claim> = proved.into_iter().chain(Claim::ranks(model)).collect();
     let impossible = agreement.map_or(0, |agreement| agreement.impossible.len());
     let data = CertifiedData::new(&prepared.data, impossible);

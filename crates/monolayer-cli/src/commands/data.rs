@@ -4,15 +4,16 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use monolayer::data::LabelScheme;
-use monolayer::data::context::{Agreement, Contexts, distinct_rows};
+use monolayer::data::context::{Agreement, Contexts, check_mask, distinct_rows};
 use monolayer::data::embedding::Embedding;
 use monolayer::data::separation::{Separation, separation};
-use monolayer::data::{Labels, Tokens};
+use monolayer::data::{Labels, Split, Tokens};
 use monolayer::fs::replace_file;
 use monolayer::{Dataset, Error};
 use serde_json::{Value, json};
 
-use super::{DataArgs, MaskArg, Outcome, Shared, place_json};
+use super::mask::{self, MaskArg};
+use super::{DOES, DataArgs, Outcome, Shared, WRITES, place_json};
 use crate::output::{count, percent, table};
 
 /// Describe a dataset: counts, contexts, conflicting labels, separatedness (Definition 1)
@@ -27,23 +28,22 @@ Example: monolayer data train.conll --labels iob2 --out train.iob2.conll")]
 pub struct Args {
     #[command(flatten)]
     data: DataArgs,
-    /// Which tokens a token attends to
-    #[arg(long, value_enum, default_value = "none")]
+    #[arg(long, value_name = "MASK", default_value = "none", help = mask::HELP, help_heading = DOES)]
     mask: MaskArg,
     /// Measure the separatedness of these word vectors: sign:D, random:D or a file of words and numbers
-    #[arg(long, value_name = "CODES")]
+    #[arg(long, value_name = "CODES", help_heading = DOES)]
     embedding: Option<Embedding>,
     /// Seed of the word vectors
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, help_heading = DOES)]
     seed: u64,
     /// Rewrite entity labels: as-is (keep them), iob1 or iob2
-    #[arg(long, value_name = "SCHEME", default_value = "as-is")]
+    #[arg(long, value_name = "SCHEME", default_value = "as-is", help_heading = DOES)]
     labels: LabelScheme,
     /// Write words and labels to this file, as two columns
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = WRITES)]
     out: Option<PathBuf>,
     /// Write the canonical form (JSON lines) to this file; its hash identifies the dataset
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = WRITES)]
     canonical: Option<PathBuf>,
 }
 
@@ -51,7 +51,9 @@ pub struct Args {
 const SHOWN: usize = 10;
 
 pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
-    let data = args.labels.apply(args.data.open(shared)?)?;
+    let reading = args.data.reading(Split::default(), shared)?;
+    let understood = reading.line();
+    let data = args.labels.apply(reading.data)?;
     if let Some(out) = &args.out {
         write(&data, out)?;
     }
@@ -65,7 +67,9 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     if let Some(agreement) = &facts.agree_with {
         text += &conflict_lines(&data, &facts.with, agreement, args, shared);
     }
-    Ok(Outcome::done(facts.json(), text))
+    let mut json = facts.json();
+    json["understood"] = understood.into();
+    Ok(Outcome::done(json, text))
 }
 
 /// What there is to say about a dataset.
@@ -78,6 +82,8 @@ struct DataFacts<'a> {
     agree_with: Option<Agreement>,
     agree_without: Option<Agreement>,
     agree_words: Option<Agreement>,
+    /// Tokens whose label is not free.
+    labeled: usize,
     separation: Option<Separation>,
 }
 
@@ -85,7 +91,9 @@ impl<'a> DataFacts<'a> {
     fn new(data: &'a Dataset, args: &Args) -> Result<Self> {
         let token_ids = data.token_ids();
         let labels = data.label_ids();
-        let contexts = |positions| Contexts::new(&token_ids, &data.offsets, args.mask.into(), positions);
+        let mask = args.data.mask(&args.mask)?;
+        check_mask(data, &mask)?;
+        let contexts = |positions| Contexts::new(&token_ids, &data.offsets, &mask, positions);
         let (with, without) = (contexts(true), contexts(false));
         let agree = |contexts: &Contexts| labels.as_ref().map(|labels| contexts.agree(labels));
         Ok(Self {
@@ -96,18 +104,14 @@ impl<'a> DataFacts<'a> {
             agree_words: agree(&Contexts::of_words(&token_ids)),
             with,
             without,
+            labeled: data.tokens() - data.free(),
             separation: measure(data, args)?,
         })
     }
 
-    /// How many tokens an agreement allows to be right.
-    fn possible(&self, agreement: Option<&Agreement>) -> Option<usize> {
-        agreement.map(|agreement| self.data.tokens() - agreement.impossible.len())
-    }
-
     fn json(&self) -> Value {
         let data = self.data;
-        let possible = |agreement: &Option<Agreement>| self.possible(agreement.as_ref());
+        let possible = |agreement: &Option<Agreement>| agreement.as_ref().map(|agreement| agreement.possible);
         let mut json = json!({
             "data": data.name,
             "hash": data.hash(),
@@ -115,12 +119,13 @@ impl<'a> DataFacts<'a> {
             "tokens": data.tokens(),
             "vocabulary": self.vocabulary,
             "labels": label_count(data),
+            "free": data.free(),
             "longest": data.longest(),
             "contexts_with_positions": self.with.count,
             "contexts_without_positions": self.without.count,
             "possible_with_positions": possible(&self.agree_with),
             "possible_without_positions": possible(&self.agree_without),
-            "word_majority": possible(&self.agree_words).map(|p| p as f64 / data.tokens() as f64),
+            "word_majority": possible(&self.agree_words).filter(|_| self.labeled > 0).map(|p| p as f64 / self.labeled as f64),
             "conflicts_with_positions": self.agree_with.as_ref().map(|a| conflicts(data, &self.with, a)),
             "conflicts_without_positions": self.agree_without.as_ref().map(|a| conflicts(data, &self.without, a)),
             "warnings": data.warnings,
@@ -143,11 +148,16 @@ impl<'a> DataFacts<'a> {
             number("vocabulary", self.vocabulary, kind(data).to_owned()),
         ];
         rows.extend(label_count(data).map(|n| number("labels", n, shares(data))));
+        if self.labeled < data.tokens() {
+            let free = data.tokens() - self.labeled;
+            rows.push(number("free", free, "tokens for which any label will do".to_owned()));
+        }
         rows.push(number("contexts without positions", self.without.count, String::new()));
         rows.push(number("contexts with positions", self.with.count, String::new()));
         let share = |name: &str, agreement: &Option<Agreement>| {
-            let note = |p: usize| format!("{} of tokens", percent(p, data.tokens()));
-            self.possible(agreement.as_ref()).map(|p| number(name, p, note(p)))
+            let whole = if self.labeled < data.tokens() { "labeled tokens" } else { "tokens" };
+            let note = |p: usize| format!("{} of {whole}", percent(p, self.labeled));
+            agreement.as_ref().map(|agreement| number(name, agreement.possible, note(agreement.possible)))
         };
         rows.extend(share("right by each word's majority", &self.agree_words));
         rows.extend(share("possible without positions", &self.agree_without));
@@ -179,11 +189,11 @@ fn label_count(data: &Dataset) -> Option<usize> {
 fn shares(data: &Dataset) -> String {
     let Labels::Classes { label_ids: ids, names } = &data.labels else { return String::new() };
     let mut counts = vec![0; names.len()];
-    ids.iter().for_each(|&id| counts[id as usize] += 1);
+    ids.iter().flatten().for_each(|&id| counts[id as usize] += 1);
     let mut order: Vec<usize> = (0..names.len()).collect();
     order.sort_by_key(|&i| std::cmp::Reverse(counts[i]));
-    let share =
-        |&i: &usize| format!("{} {:.1} %", names.name(i as u32), 100.0 * f64::from(counts[i]) / ids.len() as f64);
+    let labeled = f64::from(counts.iter().sum::<u32>());
+    let share = |&i: &usize| format!("{} {:.1} %", names.name(i as u32), 100.0 * f64::from(counts[i]) / labeled);
     let shown: Vec<String> = order.iter().take(4).map(share).collect();
     shown.join(", ") + if order.len() > 4 { ", ..." } else { "" }
 }
@@ -216,7 +226,7 @@ fn conflicts(data: &Dataset, contexts: &Contexts, agreement: &Agreement) -> Valu
 
 /// The majority label of the context of token `t`.
 fn majority(data: &Dataset, contexts: &Contexts, agreement: &Agreement, t: usize) -> String {
-    data.label_name(agreement.label[contexts.of_token[t] as usize])
+    agreement.label[contexts.of_token[t] as usize].map_or_else(String::new, |label| data.label_name(label))
 }
 
 fn conflict_lines(data: &Dataset, contexts: &Contexts, agreement: &Agreement, args: &Args, shared: &Shared) -> String {
@@ -240,7 +250,7 @@ fn conflict_lines(data: &Dataset, contexts: &Contexts, agreement: &Agreement, ar
     if impossible.len() > shown {
         text += &format!("  and {} more (-v shows all)\n", count(impossible.len() - shown));
     }
-    text + &format!("next: monolayer memorize {} --out model\n", args.data.data)
+    text + &format!("next: monolayer memorize {} --out model\n", args.data)
 }
 
 /// Words with their labels as two columns; the file is whole or not there.
@@ -253,7 +263,9 @@ pub fn write(data: &Dataset, path: &Path) -> Result<(), Error> {
         for t in range {
             let (word, label) = (data.token_text(t), data.label_text(t));
             let column = |text: &str| !text.is_empty() && !text.contains(char::is_whitespace);
-            if !column(&word) || !column(&label) || word.starts_with("-DOCSTART-") {
+            // A class of this name would be read as free.
+            let changed = label == "_" && !data.is_free(t);
+            if !column(&word) || !column(&label) || changed || word.starts_with("-DOCSTART-") {
                 let what = format!("the word {word:?} with the label {label:?} cannot be written as columns");
                 return Err(Error::data(data.location(t), what, "leave --out out"));
             }

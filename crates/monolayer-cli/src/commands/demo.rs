@@ -11,28 +11,24 @@ use monolayer_lab::report::{self, Data};
 use monolayer_lab::{example, picture};
 use serde_json::json;
 
-use super::{Outcome, Shared, memorize};
-use crate::output::count;
+use super::{Outcome, Shared, WRITES, memorize};
+use crate::output::{self, count};
 
 /// Show everything on a small embedded corpus: compile it, run the model, check it, break it, and write a page about it
 #[derive(clap::Args)]
 #[command(after_help = "Example: monolayer demo")]
 pub struct Args {
     /// Directory for the model and the page (default: a new temporary directory)
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = WRITES)]
     out: Option<PathBuf>,
     /// Write the picture of the context ids of "May" to this SVG file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = WRITES)]
     picture: Option<PathBuf>,
 }
 
 pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
-    let say = |text: &str| {
-        if !shared.quiet {
-            eprintln!("{text}");
-        }
-    };
-    let room = tempfile::tempdir()?;
+    let say = |text: &str| output::say(shared, text);
+    let scratch = tempfile::tempdir()?;
     let out = args.directory()?;
     let file = out.join("harbor.conll");
     replace_file(&file, example::TEXT.as_bytes())?;
@@ -49,7 +45,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     let report = monolayer_check::verify(&dir, file.to_str(), &monolayer_check::Options::default());
 
     // One output weight of one hidden unit changes its sign.
-    let broken = room.path().join("broken");
+    let broken = scratch.path().join("broken");
     with_one_sign_changed(compiled.model()).save(&broken)?;
     let refuted = monolayer_check::verify(&broken, file.to_str(), &monolayer_check::Options::default());
 
@@ -107,19 +103,21 @@ struct Found<'a> {
 impl Found<'_> {
     fn text(&self) -> String {
         let [with_attention, without_attention] = self.right;
+        let beside = claims::all().filter(|claim| claim.printed.is_empty()).count();
         format!(
             "A corpus of {} tokens ({} sentences, {} labels), compiled into one rank-1 attention layer, no training:\n{}\n\
              Run: {with_attention} tokens right; with its attention switched off, {without_attention}.\n\n\
              {}\n\n\
-             The paper: monolayer claims runs {} statements of it, each with its printed formula and a verdict.\n\n\
+             The paper: monolayer claims runs {} statements of it, each with its printed formula and a verdict, and {} beside it.\n\n\
              Look at it: open {} in a browser, and point at words.\n\n\
              next: monolayer memorize YOUR.conll --out model\n",
             count(self.data.tokens()),
             count(self.data.sequences()),
-            self.data.label_ids().map_or(0, |ids| ids.iter().max().map_or(0, |&m| m + 1)),
+            self.data.label_ids().map_or(0, |ids| ids.iter().flatten().max().map_or(0, |&m| m + 1)),
             memorize::table_of(self.data, self.compiled, None),
             self.checked,
-            claims::all().count(),
+            claims::all().count() - beside,
+            beside,
             self.page.display(),
         )
     }
@@ -132,12 +130,13 @@ fn checked(report: &monolayer_check::Report, broken: &monolayer_check::Report, o
         format!("\n  {} {:?}: {}", place.trim_start_matches('/'), c.text, c.what)
     });
     format!(
-        "Check, by a program that shares no code with the compiler: {}; {} tokens verified in {}, rounding included; {} \
-         contradict themselves.\n\n\
+        "Check, by a program that shares no code with the compiler: {}; {} tokens verified in {}, rounding included{}; \
+         {} cannot be right.\n\n\
          Break it, the sign of one weight: {}.{counterexample}",
         report.verdict.name(),
         count(report.verified),
         report.precision,
+        memorize::margin(report.smallest_margin_ratio),
         report.impossible,
         broken.verdict.name(),
     )

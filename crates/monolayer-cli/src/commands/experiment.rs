@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use anyhow::Result;
-use monolayer::{Dataset, Error};
+use monolayer::Error;
 use monolayer_lab::experiment::{self, Settings, run as frame};
 use serde_json::{Map, Value, json};
 
-use super::{Outcome, Shared};
+use super::{DOES, Outcome, READS, ReadArgs, Shared, WRITES};
 use crate::interrupt;
 use crate::output::Progress;
 
@@ -24,21 +24,23 @@ pub struct Args {
     /// approximation
     #[arg(value_name = "NAME")]
     name: String,
-    /// A small version that takes seconds; its figures are noisy
-    #[arg(long)]
-    quick: bool,
     /// Dataset instead of the embedded or generated one (figure1, precision, depth, rank, fixed-projection)
-    #[arg(long, value_name = "DATA")]
+    #[arg(long, value_name = "DATA", help_heading = READS)]
     data: Option<String>,
-    /// Directory of the run (default: runs/NAME, or runs/NAME-quick)
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
     /// JSON file with parameters; those not named keep their defaults
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = READS)]
     config: Option<PathBuf>,
+    /// A small version that takes seconds; its figures are noisy
+    #[arg(long, help_heading = DOES)]
+    quick: bool,
     /// Seeds (default: 1,2,3; 1 with --quick)
-    #[arg(long, value_name = "N,...", value_delimiter = ',')]
+    #[arg(long, value_name = "N,...", value_delimiter = ',', help_heading = DOES)]
     seeds: Vec<u64>,
+    /// Directory of the run (default: runs/NAME, or runs/NAME-quick)
+    #[arg(long, value_name = "DIR", help_heading = WRITES)]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    read: ReadArgs,
 }
 
 pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
@@ -49,13 +51,13 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
         (seeds, _) => seeds.to_vec(),
     };
     let mut settings = Settings::new(experiment.as_ref(), args.quick, seeds, args.changes()?)?;
-    settings.data = args.data.as_deref().map(Dataset::open).transpose()?;
+    settings.data = args.read.open_some(args.data.as_deref(), shared)?;
     if settings.data.is_some() && !experiment.takes_data() {
         return Err(Error::setting(format!("{} generates its data", args.name), "leave --data out").into());
     }
     let suffix = if args.quick { "-quick" } else { "" };
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("runs/{}{suffix}", args.name)));
-    let progress = Rc::new(Progress::new(shared, "measuring", experiment.grid(&settings)?.len()));
+    let progress = Rc::new(Progress::new(shared, "measuring", experiment.grid(&settings)?.len(), "points"));
     let lines = Rc::clone(&progress);
     settings.say = Box::new(move |line| lines.line(line));
     interrupt::catch()?;

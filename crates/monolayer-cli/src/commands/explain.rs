@@ -4,12 +4,13 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use monolayer::data::Format;
+use monolayer::data::Labels;
 use monolayer::model::explain::{Neighbor, Trace};
 use monolayer::{AnyModel, Dataset, Error};
 use serde_json::{Value, json};
 
-use super::{Outcome, Shared};
+use super::predict::warn_outside;
+use super::{Outcome, READS, ReadArgs, Shared};
 use crate::output::table;
 
 /// Trace one sequence through a model: context ids, active hidden units, scores, margins
@@ -26,8 +27,10 @@ pub struct Args {
     #[arg(value_name = "SENTENCE")]
     sentence: String,
     /// Dataset in which to look for the closest other context
-    #[arg(long, value_name = "DATA")]
+    #[arg(long, value_name = "DATA", help_heading = READS)]
     data: Option<String>,
+    #[command(flatten)]
+    read: ReadArgs,
 }
 
 /// Units that a row names.
@@ -46,16 +49,12 @@ fn open(dir: &Path) -> Result<AnyModel> {
 
 pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     let model = open(&args.model)?;
-    let text = args.sentence.split_whitespace().collect::<Vec<&str>>().join("\n");
-    if text.is_empty() {
-        return Err(Error::setting("the sentence has no words", "write them separated by spaces").into());
-    }
-    let sentence = Dataset::read("the sentence", Format::Conll, text.as_bytes())?;
-    let data = args.data.as_deref().map(Dataset::open).transpose()?;
-    if let (Some(data), false) = (&data, shared.quiet) {
-        data.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
-    }
+    let sentence = Dataset::read_text("the sentence", args.sentence.as_bytes(), super::generate::split(&model))
+        .map_err(|_| Error::setting("the sentence has no words", "write them separated by spaces"))?;
+    let sentence = Dataset { labels: Labels::None, ..sentence };
+    let data = args.read.open_some(args.data.as_deref(), shared)?;
     let labels = model.label_names();
+    let outside = warn_outside(&model, &sentence, shared).map(|outside| outside > 0);
     let traces = model.trace(&sentence, 0)?;
     let mut rows = vec![
         ["token", "label", "margin", "id", "units that fire", "nearest other context"].map(str::to_owned).to_vec(),
@@ -98,7 +97,8 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
         );
     }
     let certain = report.map(|report| report.verified);
-    Ok(Outcome::done(json!({ "tokens": tokens, "certain": certain, "smallest_margin_ratio": ratio }), text))
+    let json = json!({ "tokens": tokens, "certain": certain, "smallest_margin_ratio": ratio, "outside": outside });
+    Ok(Outcome::done(json, text))
 }
 
 /// What the checker says of the labels found: how many are certain, and by how many times the error bound.

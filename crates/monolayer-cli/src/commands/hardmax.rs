@@ -12,7 +12,7 @@ use monolayer::paper::hardmax::{
 use serde_json::{Value, json};
 
 use super::exact_layer::{attention_of, number, shortened};
-use super::{Outcome, Shared};
+use super::{DOES, Outcome, READS, Shared};
 use crate::output::count;
 
 /// Run Theorem 1: two sequences that no hardmax layer can tell apart at a token they share, and softmax weights that can
@@ -26,16 +26,16 @@ pub struct Args {
     #[arg(value_name = "DIR")]
     model: Option<PathBuf>,
     /// Layer to use, counted from 0 (default: the first one with attention)
-    #[arg(long, value_name = "I", requires = "model")]
+    #[arg(long, value_name = "I", requires = "model", help_heading = READS)]
     layer: Option<usize>,
     /// Number of tokens in a sequence, at least 4
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = length)]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = length, help_heading = DOES)]
     length: usize,
     /// Number of random layers, or with DIR of random directions v (default: 2000 layers, 20 directions)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = DOES)]
     draws: Option<u32>,
     /// Seed of the random layers or directions
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, help_heading = DOES)]
     seed: u64,
 }
 
@@ -121,9 +121,10 @@ fn model_text(
         shortened(&decimals(found, 0)),
         shortened(&decimals(found, 1)),
         if found.blind() { "equal as rational numbers" } else { "DIFFERENT" },
-        match (attention.mask, found.shared.len()) {
-            (Mask::Causal, _) => "the last token, the only one that sees all under the causal mask".to_owned(),
+        match (&attention.mask, found.shared.len()) {
             (Mask::None, shared) => format!("each of {shared} shared tokens"),
+            (Mask::Causal, _) => "the last token, the only one that sees all under the causal mask".to_owned(),
+            (_, shared) => format!("{shared} of the shared tokens, those that see all under the mask"),
         },
         count(blind),
         count(directions),

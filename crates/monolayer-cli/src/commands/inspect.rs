@@ -1,21 +1,28 @@
 //! `monolayer inspect`: what a model is made of.
 
+mod label_bits;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use dashu_ratio::RBig;
+use monolayer::data::Split;
 use monolayer::memorize::paper_parameters;
 use monolayer::model::exact::rational;
 use monolayer::model::file::{self, Config};
+use monolayer::model::mask_file::MaskConfig;
 use monolayer::model::rank::rank;
 use monolayer::{AnyModel, Dataset, Error};
 use serde_json::{Value, json};
 
-use super::{Outcome, Shared};
+use self::label_bits::LabelBits;
+use super::{Outcome, READS, ReadArgs, Shared};
 use crate::output::{Progress, count, table};
 
-/// Describe a model: sizes, exact ranks, parameters, and how much its accuracy depends on attention
+/// Describe a model: sizes, exact ranks, parameters, the bits of its labels, and how much its accuracy depends on attention
 ///
+/// For a memorized dataset, it prints how many bits the labels take, how many bits the model stores, and the smallest number of
+/// parameters that could store the labels, by counting (the lower bound of Remark 2).
 /// With --data, the model is also run with W_O = 0 (no attention) and with kappa = 0 (attention averages all tokens
 /// equally), and the accuracies are compared. Its size is compared with what the paper and earlier constructions need for
 /// the same data.
@@ -26,8 +33,10 @@ pub struct Args {
     #[arg(value_name = "DIR")]
     model: PathBuf,
     /// Dataset to run the model on
-    #[arg(long, value_name = "DATA")]
+    #[arg(long, value_name = "DATA", help_heading = READS)]
     data: Option<String>,
+    #[command(flatten)]
+    read: ReadArgs,
 }
 
 /// What there is to say about one tensor.
@@ -76,6 +85,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
         "dtype": config.dtype,
         "layers": config.layers,
         "max_length": config.max_length,
+        "start": config.start,
         "labels": config.labels.as_ref().map(Vec::len),
         "words": words,
         "parameters": parameters,
@@ -94,13 +104,21 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     let mut rows = vec![["tensor", "shape", "numbers", "not zero", ""].map(str::to_owned).to_vec()];
     rows.extend(tensors.iter().map(row));
     rows.push(vec!["all".to_owned(), String::new(), count(parameters), count(nonzero), String::new()]);
-    let mut text = format!("{}\n{}", headline(&config), table(&rows, &[4]));
-    if let Some(source) = &args.data {
+    let recites = model.source().text().map_or(String::new(), |text| {
+        let tokens = if text.split == Split::Word { "words" } else { "characters" };
+        format!("made to recite a text of {tokens} that starts with {:?}: monolayer generate\n", text.first)
+    });
+    let mut text = format!("{}\n{recites}{}", headline(&config), table(&rows, &[4]));
+    let data = args.read.open_some(args.data.as_deref(), shared)?;
+    let bits = LabelBits::new(&args.model, &model, &config, [parameters, nonzero], data.as_ref())?;
+    text += &bits.as_ref().map_or(String::new(), LabelBits::text);
+    json["label_bits"] = json!(bits.as_ref().map(LabelBits::json));
+    if let Some(data) = &data {
         if let AnyModel::Exact(_) = model {
             let what = "what attention is worth is measured in floats, and this model is exact";
             return Err(Error::mismatch(what, "leave --data out").into());
         }
-        let worth = Worth::measure(&model, &Dataset::open(source)?, &config, shared)?;
+        let worth = Worth::measure(&model, data, &config, shared)?;
         text += &worth.text();
         json["worth"] = worth.json();
     }
@@ -122,7 +140,7 @@ struct Worth {
 
 impl Worth {
     fn measure(model: &AnyModel, data: &Dataset, config: &Config, shared: &Shared) -> Result<Self> {
-        let progress = Progress::new(shared, "running", 3 * data.tokens());
+        let progress = Progress::new(shared, "running", 3 * data.tokens(), "tokens");
         let right = |model: &AnyModel| -> Result<usize> {
             let predictions = model.predict_with(data, &|tokens| progress.add(tokens))?;
             Ok(predictions.right(data, config.labels.as_deref()).unwrap_or(0))
@@ -212,7 +230,7 @@ fn headline(config: &Config) -> String {
     let layer = |l: &file::LayerConfig| {
         let attention = l.attention.as_ref().map(|a| {
             let kind = format!("{:?}", a.kind).to_lowercase();
-            let mask = if a.mask == monolayer::paper::attention::Mask::Causal { ", causal" } else { "" };
+            let mask = if a.mask == MaskConfig::None { String::new() } else { format!(", mask {}", a.mask.name()) };
             format!("{kind} attention ({} of size {}{mask})", plural(a.heads, "head"), a.head_size)
         });
         let hidden = (l.hidden > 0).then(|| plural(l.hidden, "hidden unit"));
@@ -220,11 +238,13 @@ fn headline(config: &Config) -> String {
     };
     let layers: Vec<String> = config.layers.iter().map(layer).collect();
     let pre = config.pre_feed_forward.as_ref().map(|p| format!("{} before; ", plural(p.hidden, "hidden unit")));
+    let start = config.start.as_ref().map(|start| format!(", behind the start token {start:?}"));
     format!(
-        "{}, d = {}, {}: {}{}",
+        "{}, d = {}, {}{}: {}{}",
         plural(config.layers.len(), "layer"),
         config.d,
         config.dtype,
+        start.unwrap_or_default(),
         pre.unwrap_or_default(),
         layers.join("; ")
     )

@@ -1,6 +1,9 @@
 //! `monolayer memorize`: a dataset into the weights of one rank-1 layer.
 
+mod choice;
 mod confirm;
+mod size;
+mod text;
 mod vectors;
 
 use std::path::{Path, PathBuf};
@@ -10,12 +13,16 @@ use anyhow::Result;
 use clap::ValueEnum;
 use monolayer::context_map::search::CANDIDATES;
 use monolayer::data::positions::Positions;
+use monolayer::memorize::alphabet::architecture::{Gates, Reads};
 use monolayer::memorize::{Details, paper_parameters};
+use monolayer::model::Storage;
 use monolayer::model::certificate::Claim;
 use monolayer::{Compiled, Dataset, Error, Memorizer, Method, Precision, Source};
 use serde_json::{Value, json};
 
-use super::{DataArgs, MaskArg, Outcome, Shared, place_json};
+pub use self::confirm::margin;
+use super::mask::{self, MaskArg};
+use super::{DOES, DataArgs, Outcome, Shared, WRITES, place_json, replacing};
 use crate::output::{Progress, count, percent, table};
 
 /// Compile a dataset into one rank-1 attention layer and one feed-forward block, without training
@@ -23,45 +30,65 @@ use crate::output::{Progress, count, percent, table};
 /// The model gives every token its label. The exceptions are tokens whose context also occurs with a more frequent label:
 /// no weights can get those right. They are listed, and the more frequent label is memorized. The model directory contains a
 /// certificate, which states what was proved; `monolayer verify` checks it independently.
+///
+/// With --text the labels are the next tokens of a text, under the causal mask and without positions: `monolayer generate`
+/// recites it. The accuracy without attention is shown beside the model's.
 #[derive(clap::Args)]
-#[command(after_help = "Example: monolayer memorize train.conll --out model")]
+#[command(after_help = "Example: monolayer memorize train.conll --out model
+         monolayer memorize train.conll --mask prefix:4 --out model
+         monolayer memorize --text LICENSE --out model && monolayer generate model")]
 pub struct Args {
     #[command(flatten)]
     data: DataArgs,
-    /// The model directory to write
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
     /// How the feed-forward block turns context ids into labels (default: gated for words with class labels, else plateau)
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, help_heading = DOES)]
     method: Option<MethodArg>,
-    /// Word vectors: sign:D, random:D or a file of words and numbers, all chosen without looking at labels; or free: the
-    /// compiler may encode labels in them
-    #[arg(long, value_name = "CODES", default_value = "sign:64")]
+    /// Word vectors: auto (one-hot for small alphabets, else sign:64), one-hot, sign:D, random:D or a file of words and numbers, all
+    /// chosen without looking at labels; or free: the compiler may encode labels in them
+    #[arg(long, value_name = "CODES", default_value = "auto", help_heading = DOES)]
     embedding: String,
     /// Position vectors: auto (use them if labels conflict without), none, sign:D, random:D or a file
-    #[arg(long, value_name = "CODES", default_value = "auto")]
+    #[arg(long, value_name = "CODES", default_value = "auto", conflicts_with = "text", help_heading = DOES)]
     positions: Positions,
-    /// Which tokens a token attends to
-    #[arg(long, value_enum, default_value = "none")]
-    mask: MaskArg,
+    #[arg(long, value_name = "MASK", conflicts_with = "text", help = mask::HELP, help_heading = DOES)]
+    mask: Option<MaskArg>,
+    /// Put a start token before every sequence: seen by all tokens, never counted or labeled. Without positions, attention can
+    /// then count. `--start no` is without; small alphabets: by default what needs fewer units
+    #[arg(long, value_name = "yes|no", num_args = 0..=1, default_missing_value = "yes", value_parser = ["yes", "no"], help_heading = DOES)]
+    start: Option<String>,
+    /// Small alphabets: what attention reads of places: words (nothing), own-place (keys read words; the token's own place is
+    /// visible), places (by default what needs the fewest units)
+    #[arg(long, value_name = "WHAT", help_heading = DOES)]
+    reads: Option<Reads>,
+    /// Small alphabets: which tokens share their hidden units: shared (all), word, place, word-place (by default what needs the
+    /// fewest units)
+    #[arg(long, value_name = "WHICH", help_heading = DOES)]
+    gates: Option<Gates>,
     /// Precision of the model; auto is f32 if every possible token is proved right in f32, else f64 if that proves more
-    #[arg(long, value_enum, default_value = "auto")]
+    #[arg(long, value_enum, default_value = "auto", help_heading = DOES)]
     precision: PrecisionArg,
     /// Seed of the vectors and of the search; the same seed gives the same bytes
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, help_heading = DOES)]
     seed: u64,
     /// Number of projections to try; more give a larger gap between context ids
-    #[arg(long, value_name = "N", default_value_t = CANDIDATES)]
+    #[arg(long, value_name = "N", default_value_t = CANDIDATES, help_heading = DOES)]
     candidates: usize,
     /// Add a row for unknown words; they get the most frequent label
-    #[arg(long)]
+    #[arg(long, help_heading = DOES)]
     unknown: bool,
+    /// How matrices are written: dense, sparse (by their nonzero entries where that is smaller), or auto: sparse for models that need
+    /// format monolayer/2 anyway, else dense. The numbers are the same
+    #[arg(long, value_enum, default_value = "auto", help_heading = WRITES)]
+    storage: StorageArg,
     /// Exit with code 1 if some tokens cannot be memorized
-    #[arg(long)]
+    #[arg(long, help_heading = DOES)]
     strict: bool,
     /// Skip the checker; the certificate then rests on the compiler's proof alone
-    #[arg(long)]
+    #[arg(long, help_heading = DOES)]
     unchecked: bool,
+    /// The model directory to write
+    #[arg(long, value_name = "DIR", help_heading = WRITES)]
+    out: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -107,26 +134,53 @@ impl From<PrecisionArg> for Precision {
     }
 }
 
+#[derive(Clone, Copy, ValueEnum)]
+enum StorageArg {
+    Auto,
+    Dense,
+    Sparse,
+}
+
+impl From<StorageArg> for Storage {
+    fn from(storage: StorageArg) -> Self {
+        match storage {
+            StorageArg::Auto => Self::Auto,
+            StorageArg::Dense => Self::Dense,
+            StorageArg::Sparse => Self::Sparse,
+        }
+    }
+}
+
 pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     let start = Instant::now();
     let data = args.data.open(shared)?;
     let method = args.method.map_or_else(|| Method::for_data(&data), Method::from);
     // The numbers of the paper's proof have more bits than any use of a file would need.
     let out = if method == Method::Paper { None } else { Some(args.out()?) };
-    let progress = Progress::new(shared, "searching", args.candidates);
+    let progress = Progress::new(shared, "searching", args.candidates, "projections");
     let compiled = args.memorizer(method)?.on_progress(|tried, _gap| progress.add(tried)).compile(&data)?;
     drop(progress);
     if let Some(out) = out {
+        replacing(out, shared);
         compiled.save(out)?;
     }
     let seconds = start.elapsed().as_secs_f64();
-    let (json, text) = match compiled.details() {
-        Details::Gated(_) => (report(&data, &compiled, seconds), text(args, &data, &compiled, seconds)),
+    let (mut json, mut text) = match compiled.details() {
+        Details::Gated(_) => (report(&data, &compiled, seconds), text(&data, &compiled, seconds)),
         Details::Hinges(hinges) => vectors::hinges(args, &data, &compiled, hinges, seconds),
         Details::Deep(deep) => vectors::deep(&data, &compiled, deep, seconds),
         Details::Paper(proof) => vectors::paper(&data, &compiled, proof, seconds),
         Details::Exact => unreachable!("no such precision here"),
     };
+    if let Some(out) = out {
+        text += &size::add(out, &data, &mut json)?;
+    }
+    if args.data.text.is_some() {
+        text += &text::add(&data, &compiled, &mut json);
+    }
+    if compiled.gated().is_some() {
+        text += &args.next();
+    }
     let outcome = Outcome::decided(json, text, args.holds(&compiled));
     match out {
         Some(out) => confirm::confirm(args, out, &data, shared, outcome),
@@ -163,43 +217,71 @@ pub fn report(data: &Dataset, compiled: &Compiled, seconds: f64) -> Value {
     let config = compiled.model().config();
     let proved = certified(compiled, &config.dtype);
     let [words, places, contexts] = units(compiled);
-    json!({
+    with_counts(
+        data,
+        compiled,
+        &json!({
+            "hidden": config.layers[0].hidden,
+            "units": { "words": words, "places": places, "contexts": contexts },
+            "architecture": choice::architecture(compiled),
+            "alternatives": choice::alternatives(compiled),
+            "least_units": choice::least_units(compiled),
+            "d": config.d,
+            "dtype": config.dtype,
+            "max_length": config.max_length,
+            "parameters": compiled.model().parameters(),
+            "nonzero": compiled.model().nonzero_parameters(),
+            "paper_parameters": paper_parameters(data, 1, config.d),
+            "smallest_gap": compiled.gap(),
+            "candidates": candidates(compiled),
+            "certified": proved.map(|(right, _)| right),
+            "unproved": compiled.unproved().map(|t| place_json(data, t)).collect::<Vec<_>>(),
+            "certified_f32": certified(compiled, "f32").map(|(right, _)| right).or(in_single(compiled)),
+            "certified_f64": certified(compiled, "f64").map(|(right, _)| right),
+            "smallest_margin_ratio": proved.map(|(_, ratio)| ratio),
+            "seconds": seconds,
+        }),
+    )
+}
+
+/// What is counted alike for every method, and then the fields of one.
+fn with_counts(data: &Dataset, compiled: &Compiled, fields: &Value) -> Value {
+    let mut all = json!({
         "tokens": data.tokens(),
         "sequences": data.sequences(),
         "memorized": compiled.right(),
-        "possible": data.tokens() - compiled.impossible().len(),
+        "possible": compiled.possible(),
+        "free": compiled.free().len(),
+        "sequences_right": compiled.sequences_right(),
         "conflicts": conflicts(data, compiled.impossible()),
-        "method": "gated",
-        "hidden": config.layers[0].hidden,
-        "units": { "words": words, "places": places, "contexts": contexts },
-        "d": config.d,
-        "dtype": config.dtype,
-        "max_length": config.max_length,
-        "parameters": compiled.model().parameters(),
-        "nonzero": compiled.model().nonzero_parameters(),
-        "paper_parameters": paper_parameters(data, 1, config.d),
-        "smallest_gap": compiled.gap(),
-        "candidates": candidates(compiled),
-        "certified": proved.map(|(right, _)| right),
-        "unproved": compiled.unproved().map(|t| place_json(data, t)).collect::<Vec<_>>(),
-        "certified_f32": certified(compiled, "f32").map(|(right, _)| right).or(in_single(compiled)),
-        "certified_f64": certified(compiled, "f64").map(|(right, _)| right),
-        "smallest_margin_ratio": proved.map(|(_, ratio)| ratio),
-        "seconds": seconds,
-    })
+        "method": compiled.method(),
+    });
+    for (name, value) in fields.as_object().into_iter().flatten() {
+        all[name] = value.clone();
+    }
+    all
+}
+
+/// How many tokens there are, of which kinds.
+fn tokens_note(data: &Dataset, compiled: &Compiled) -> String {
+    let free = match compiled.free().len() {
+        0 => String::new(),
+        n => format!(", {} free", count(n)),
+    };
+    format!("of {} tokens, {} of them possible{free}", count(data.tokens()), count(compiled.possible()))
 }
 
 /// What was compiled, as a table.
 pub fn table_of(data: &Dataset, compiled: &Compiled, seconds: Option<f64>) -> String {
     let config = compiled.model().config();
-    let possible = data.tokens() - compiled.impossible().len();
+    let possible = compiled.possible();
     let row = |name: &str, value: String, note: String| vec![name.to_owned(), value, note];
     let [words, places, contexts] = units(compiled);
-    let tokens = format!("of {} tokens, {} of them possible", count(data.tokens()), count(possible));
     let units = format!("{} for words, {} for places, {} for contexts", count(words), count(places), count(contexts));
     let positions = if config.max_length.is_some() { "with positions" } else { "no positions" };
     let mut rows = vec![
-        row("right", count(compiled.right()), tokens),
+        row("right", count(compiled.right()), tokens_note(data, compiled)),
+        row("sequences right", count(compiled.sequences_right()), format!("of {}", count(data.sequences()))),
         row("hidden units", count(words + places + contexts), units),
         row("d", config.d.to_string(), format!("{}, {positions}", config.dtype)),
         row("smallest gap", format!("{:.1e}", compiled.gap()), "of the ids' standard deviation".to_owned()),
@@ -207,10 +289,9 @@ pub fn table_of(data: &Dataset, compiled: &Compiled, seconds: Option<f64>) -> St
     let mut precisions = vec![config.dtype.as_str(), "f64"];
     precisions.dedup();
     for precision in precisions {
-        if let Some((right, ratio)) = certified(compiled, precision) {
+        if let Some((right, _)) = certified(compiled, precision) {
             let share = percent(right, possible);
-            let ratio = if ratio < 100.0 { format!("{ratio:.2}") } else { format!("{ratio:.1e}") };
-            let note = format!("{share} of the possible, in any order of summation; margins {ratio} x error or more");
+            let note = format!("{share} of the possible, rounding included");
             rows.push(row(&format!("proved in {precision}"), count(right), note));
         }
     }
@@ -218,14 +299,19 @@ pub fn table_of(data: &Dataset, compiled: &Compiled, seconds: Option<f64>) -> St
         let note = format!("{} of the possible; hence the model is in f64", percent(proved, possible));
         rows.push(row("proved in f32", count(proved), note));
     }
+    rows.extend(choice::least_row(compiled));
     rows.extend(seconds.map(|seconds| row("seconds", format!("{seconds:.2}"), String::new())));
     table(&rows, &[2])
 }
 
-fn text(args: &Args, data: &Dataset, compiled: &Compiled, seconds: f64) -> String {
-    let mut text = table_of(data, compiled, Some(seconds));
+fn text(data: &Dataset, compiled: &Compiled, seconds: f64) -> String {
+    let mut text = table_of(data, compiled, Some(seconds)) + &choice::text(compiled);
     for &t in compiled.impossible().iter().take(10) {
-        text += &format!("  {}: {:?} contradicts its context\n", data.location(t), data.token_text(t));
+        text += &format!(
+            "  {}: {:?} cannot be right: its context has another label more often\n",
+            data.location(t),
+            data.token_text(t)
+        );
     }
     let open: Vec<usize> = compiled.unproved().collect();
     for &t in open.iter().take(10) {
@@ -234,7 +320,7 @@ fn text(args: &Args, data: &Dataset, compiled: &Compiled, seconds: f64) -> Strin
     if open.len() > 10 {
         text += &format!("  and {} more are not proved\n", count(open.len() - 10));
     }
-    text + &args.next()
+    text
 }
 
 impl Args {
@@ -250,25 +336,44 @@ impl Args {
 
     /// How to memorize.
     fn memorizer(&self, method: Method) -> Result<Memorizer<'_>> {
-        let free = self.embedding == "free";
-        let memorizer = Memorizer::new();
-        Ok(if free { memorizer.free(true) } else { memorizer.embedding(self.embedding.parse()?) }
+        let mut memorizer = Memorizer::new()
             .method(method)
             .positions(self.positions.clone())
-            .mask(self.mask.into())
             .seed(self.seed)
             .candidates(self.candidates)
             .precision(self.precision.into())
-            .unknown(self.unknown))
+            .unknown(self.unknown)
+            .storage(self.storage.into());
+        memorizer = match self.embedding.as_str() {
+            "auto" => memorizer,
+            "free" => memorizer.free(true),
+            codes => memorizer.embedding(codes.parse()?),
+        };
+        if let Some(mask) = &self.mask {
+            memorizer = memorizer.mask(mask.open()?);
+        }
+        if let Some(start) = &self.start {
+            memorizer = memorizer.start(start == "yes");
+        }
+        if let Some(reads) = self.reads {
+            memorizer = memorizer.reads(reads);
+        }
+        if let Some(gates) = self.gates {
+            memorizer = memorizer.gates(gates);
+        }
+        Ok(if self.data.text.is_some() { memorizer.text(self.data.split()) } else { memorizer })
     }
 
     /// What to type next.
     fn next(&self) -> String {
         let out = self.out.as_deref().unwrap_or(Path::new("model")).display();
+        if self.data.text.is_some() {
+            return format!("next: monolayer generate {out}, monolayer verify {out} {}\n", self.data);
+        }
         format!(
             "next: monolayer verify {out} {0}, monolayer predict {out} {0}; in PyTorch:\n  import monolayer_torch\n  \
              model = monolayer_torch.load({1:?})\n  model.predict([...])\n",
-            self.data.data,
+            self.data,
             out.to_string(),
         )
     }

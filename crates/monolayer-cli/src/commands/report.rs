@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use monolayer::Dataset;
 use monolayer::fs::replace_file;
 use monolayer_lab::report::{self, Data};
 use serde_json::json;
 
-use super::{Outcome, Shared};
+use super::{Outcome, READS, ReadArgs, Shared, WRITES};
 use crate::output::count;
 
 /// Write one HTML page about models and runs: main results, figures, and a guided tour of each compiled model
@@ -23,18 +22,17 @@ pub struct Args {
     #[arg(value_name = "DIR", required = true)]
     directories: Vec<PathBuf>,
     /// Dataset whose sentences the tours show (not needed for models of the embedded corpus)
-    #[arg(long, value_name = "DATA")]
+    #[arg(long, value_name = "DATA", help_heading = READS)]
     data: Option<String>,
     /// The page to write
-    #[arg(long, value_name = "FILE", default_value = "report.html")]
+    #[arg(long, value_name = "FILE", default_value = "report.html", help_heading = WRITES)]
     out: PathBuf,
+    #[command(flatten)]
+    read: ReadArgs,
 }
 
 pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
-    let dataset = args.data.as_deref().map(Dataset::open).transpose()?;
-    if let (Some(data), false) = (&dataset, shared.quiet) {
-        data.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
-    }
+    let dataset = args.read.open_some(args.data.as_deref(), shared)?;
     let data = dataset.as_ref().zip(args.data.as_deref()).map(|(dataset, source)| Data { dataset, source });
     let page = report::page(&args.directories, data.as_ref())?;
     replace_file(&args.out, page.as_bytes())?;

@@ -5,22 +5,20 @@ mod report;
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::str::FromStr as _;
 
 use anyhow::Result;
 use monolayer::approximate::expression::Expression;
 use monolayer::approximate::function::Function as _;
-use monolayer::data::Format;
 use monolayer::data::LabelScheme;
 use monolayer::{Dataset, Error};
 use monolayer_train::Options;
 use monolayer_train::checkpoint::Progress as Checkpoint;
 use monolayer_train::metrics::Metrics;
 use monolayer_train::run::{Event, Job, Now, train};
-use monolayer_train::source::{Function, Source};
+use monolayer_train::training_data::{Function, Source};
 
 use self::options::Overrides;
-use super::{Outcome, Shared};
+use super::{Outcome, READS, ReadArgs, Shared, WRITES, has_model};
 use crate::interrupt;
 use crate::output::{Progress, count};
 
@@ -43,45 +41,52 @@ use crate::output::{Progress, count};
     monolayer train train.conll --resume model --epochs 100\n  \
     monolayer train --function \"mean(x1); x1*x2\" --dim 2 --length 4 --out model")]
 pub struct Args {
-    /// The dataset: a CoNLL file, .jsonl, .safetensors, task:NAME:alphabet=K,length=L, or - for standard input
+    /// The dataset: a file (CoNLL columns, CSV, TSV, JSON, NumPy arrays or safetensors, also compressed with gzip or zstd),
+    /// task:NAME:alphabet=K,length=L, or - for standard input
     #[arg(value_name = "DATA", required_unless_present = "function", conflicts_with = "function")]
     data: Option<String>,
-    /// Format of the file, if its extension does not tell: conll, jsonl, safetensors
-    #[arg(long, value_name = "KIND", value_parser = Format::from_str)]
-    format: Option<Format>,
     /// Learn a function instead of a dataset, written as for `approximate`; every epoch samples new points of the unit cube
-    #[arg(long, value_name = "EXPR", requires = "length", requires = "dim")]
+    #[arg(long, value_name = "EXPR", requires = "length", requires = "dim", help_heading = READS)]
     function: Option<String>,
     /// With --function: number n of tokens in a sequence
-    #[arg(long, value_name = "N", requires = "function")]
+    #[arg(long, value_name = "N", requires = "function", help_heading = READS)]
     length: Option<usize>,
     /// With --function: number of sequences in an epoch
-    #[arg(long, value_name = "N", default_value_t = 4096)]
+    #[arg(long, value_name = "N", default_value_t = 4096, help_heading = READS)]
     samples: usize,
-    /// The directory to write
-    #[arg(long, value_name = "DIR", required_unless_present = "resume", conflicts_with = "resume")]
-    out: Option<PathBuf>,
-    /// Continue the run in this directory; only --epochs and --eval-every may change
-    #[arg(long, value_name = "DIR", conflicts_with = "config")]
-    resume: Option<PathBuf>,
     /// Configuration file (TOML)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = READS)]
     config: Option<PathBuf>,
     #[command(flatten)]
+    read: ReadArgs,
+    #[command(flatten)]
     overrides: Overrides,
+    /// The directory to write
+    #[arg(long, value_name = "DIR", required_unless_present = "resume", conflicts_with = "resume", help_heading = WRITES)]
+    out: Option<PathBuf>,
+    /// Replace the model and the finished run in the directory, if there is one
+    #[arg(long, requires = "out", help_heading = WRITES)]
+    force: bool,
+    /// Continue the run in this directory; only --epochs and --eval-every may change
+    #[arg(long, value_name = "DIR", conflicts_with = "config", help_heading = WRITES)]
+    resume: Option<PathBuf>,
 }
 
 pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     let overrides = args.overrides.table()?;
+    if let Some(out) = args.out.as_deref().filter(|out| !args.force && has_model(out)) {
+        let help = "add --force to replace it, or choose another directory";
+        return Err(Error::model(out, "a model is there already", help).into());
+    }
     let options = match &args.resume {
         Some(dir) => resumed(&Checkpoint::read(dir)?.options, overrides)?,
         None => Options::read(args.config.as_deref(), overrides)?,
     };
-    let dev = options.dev.as_deref().map(|dev| open(dev, None, options.labels, shared)).transpose()?;
+    let dev = options.dev.as_deref().map(|dev| args.open(dev, options.labels, shared)).transpose()?;
     let out = args.resume.as_deref().or(args.out.as_deref()).expect("one of them is there");
     match (&args.data, &args.function) {
         (Some(data), _) => {
-            let data = open(data, args.format, options.labels, shared)?;
+            let data = args.open(data, options.labels, shared)?;
             run_on(
                 args,
                 shared,
@@ -107,7 +112,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
 fn run_on(args: &Args, shared: &Shared, job: Job) -> Result<Outcome> {
     interrupt::catch()?;
     let steps = job.options.epochs * job.source.sequences().div_ceil(job.options.batch);
-    let progress = Progress::new(shared, "training", steps);
+    let progress = Progress::new(shared, "training", steps, "steps");
     let mut done = 0;
     let finished = train(&job, args.resume.is_some(), &mut |event| {
         match event {
@@ -136,15 +141,11 @@ fn resumed(options: &Options, overrides: toml::Table) -> Result<Options, Error> 
     Ok(new)
 }
 
-fn open(source: &str, format: Option<Format>, scheme: LabelScheme, shared: &Shared) -> Result<Dataset, Error> {
-    let data = Dataset::open_as(source, format)?;
-    if !shared.quiet {
-        data.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
-    }
-    scheme.apply(data)
-}
-
 impl Args {
+    fn open(&self, source: &str, scheme: LabelScheme, shared: &Shared) -> Result<Dataset, Error> {
+        scheme.apply(self.read.open(source, shared)?)
+    }
+
     /// What is trained on, as it stands on the command line.
     fn source(&self) -> String {
         let function = |text: &String| format!("--function {text:?} --length {}", self.length.unwrap_or(0));

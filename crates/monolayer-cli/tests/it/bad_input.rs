@@ -83,7 +83,7 @@ fn words_the_model_does_not_know() {
     let guesses = fixture("unknown_words");
     let done = run(&["predict", guesses.to_str().unwrap(), &data, "--json"]);
     assert_eq!(done.code, 0, "{}", done.stdout);
-    let others = run_with_input(&["predict", guesses.to_str().unwrap(), "-", "--json"], "call\ncall\n\ngiraffe\n");
+    let others = run_with_input(&["predict", guesses.to_str().unwrap(), "-", "--json"], "call call\n\ngiraffe\n");
     assert_eq!(done.json()["labels"], others.json()["labels"]);
 }
 
@@ -142,10 +142,10 @@ fn requests_that_make_no_sense() {
     refused(&["data", "task:nonsense:alphabet=2,length=3"], None, &["no task is named \"nonsense\"", "copy, reverse"]);
     let files = Files::new();
     let data = files.put("f.conll", "a X\n");
-    refused(&["data", &data, "--format", "csv"], None, &["\"csv\" is not a format", "conll, jsonl and safetensors"]);
+    refused(&["data", &data, "--format", "xml"], None, &["\"xml\" is not a format", "npz and safetensors"]);
     refused(&["data", &data, "--embedding", "sign:0"], None, &["\"0\" is not a dimension"]);
     refused(&["data", &data, "--maks", "none"], None, &["--maks", "--mask"]);
     refused(&["memorise"], None, &["unrecognized subcommand"]);
     let nothing = run(&["data"]);
-    assert!(nothing.code == 2 && nothing.stderr.contains("<DATA>"), "{}", nothing.stderr);
+    assert!(nothing.code == 2 && nothing.stderr.contains("no dataset; give DATA"), "{}", nothing.stderr);
 }

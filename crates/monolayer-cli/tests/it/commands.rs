@@ -7,27 +7,101 @@ use std::process::{Command, Stdio};
 use crate::common::{Files, command, conll, fixture, python, run, run_with_input};
 use serde_json::{Value, json};
 
-/// The names of all commands, from the program's own help.
-fn commands() -> Vec<String> {
-    let help = run(&["--help"]).stdout;
-    let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+/// The names of the commands that the help of the program, or of a command with commands of its own, lists.
+fn listed(help: &str) -> Vec<String> {
+    let Some(list) = help.split("Commands:\n").nth(1) else { return vec![] };
+    let list = list.split("\n\n").next().unwrap();
     // Two blanks and a name; what is wrapped stands further right.
     let names = list.lines().filter_map(|line| line.strip_prefix("  ")).filter(|line| !line.starts_with(' '));
     names.map(|line| line.split(' ').next().unwrap().to_owned()).filter(|name| name != "help").collect()
 }
 
+/// The names of all commands, from the program's own help.
+fn commands() -> Vec<String> {
+    listed(&run(&["--help"]).stdout)
+}
+
+/// The groups of a help text, behind its line about usage: a line that ends with a colon, and the indented and blank lines that
+/// follow it.
+pub fn groups(help: &str) -> Vec<(&str, String)> {
+    let mut groups: Vec<(&str, String)> = Vec::new();
+    let mut inside = false;
+    for line in help.lines().skip_while(|line| !line.starts_with("Usage: ")) {
+        if line.is_empty() || line.starts_with(' ') {
+            if let Some((_, text)) = groups.last_mut().filter(|_| inside) {
+                text.push_str(line);
+                text.push('\n');
+            }
+        } else if let Some(heading) = line.strip_suffix(':') {
+            groups.push((heading, String::new()));
+            inside = true;
+        } else {
+            inside = false;
+        }
+    }
+    groups
+}
+
+/// Whether a line of a help text begins the entry of an option.
+fn is_option(line: &&str) -> bool {
+    line.starts_with("  -") || line.starts_with("      --")
+}
+
+/// Headings in their order, all options under one of them, those that are shared once, and an example.
+fn has_grouped_help(command: &[&str], help: &str) {
+    const ORDER: [&str; 6] =
+        ["Commands", "Arguments", "What it reads", "What it does", "What it writes", "Common options"];
+    // What follows is the example.
+    let (options, after) = help.split_once("Example: monolayer ").unwrap_or_else(|| panic!("{command:?}: no example"));
+    assert!(after.starts_with(&command.join(" ")), "{command:?}: {after}");
+    let groups = groups(options);
+    let places: Vec<usize> = groups
+        .iter()
+        .map(|(heading, _)| {
+            ORDER.iter().position(|known| known == heading).unwrap_or_else(|| panic!("{command:?}: {heading}"))
+        })
+        .collect();
+    assert!(places.is_sorted_by(|a, b| a < b), "{command:?}: {groups:?}");
+    for (heading, text) in &groups {
+        let count = text.lines().filter(is_option).count();
+        assert_eq!(count > 0, !["Commands", "Arguments"].contains(heading), "{command:?}: {heading}: {count} options");
+    }
+    let grouped: usize = groups.iter().map(|(_, text)| text.lines().filter(is_option).count()).sum();
+    assert_eq!(options.lines().filter(is_option).count(), grouped, "{command:?}: an option stands in no group");
+    let (last, common) = groups.last().unwrap();
+    assert_eq!(*last, "Common options", "{command:?}");
+    for option in ["--json", "--quiet", "--verbose", "--threads", "--help"] {
+        let begins = |line: &&str| is_option(line) && line.split([' ', ',']).any(|word| word == option);
+        assert_eq!(common.lines().filter(begins).count(), 1, "{command:?}: {option}");
+        assert_eq!(options.lines().filter(begins).count(), 1, "{command:?}: {option}");
+    }
+}
+
 #[test]
-fn every_command_has_help_with_an_example() {
+fn every_command_has_help_in_groups_with_an_example() {
     let commands = commands();
     assert!(["data", "predict", "inspect", "demo", "bench"].iter().all(|c| commands.iter().any(|d| d == c)));
+    let mut below = 0;
     for command in &commands {
         let help = run(&[command, "--help"]);
         assert_eq!(help.code, 0);
-        assert!(help.stdout.contains(&format!("Example: monolayer {command}")), "{}", help.stdout);
-        for option in ["--json", "--quiet", "--verbose", "--threads"] {
-            assert!(help.stdout.contains(option), "{command} has no {option}");
+        has_grouped_help(&[command], &help.stdout);
+        for name in listed(&help.stdout) {
+            let help = run(&[command, &name, "--help"]);
+            assert_eq!(help.code, 0);
+            has_grouped_help(&[command, &name], &help.stdout);
+            below += 1;
         }
     }
+    assert!(below > 0, "bench has commands");
+    // Data is read, and a model written.
+    let help = run(&["memorize", "--help"]).stdout;
+    let headings: Vec<&str> = groups(&help).iter().map(|(heading, _)| *heading).collect();
+    assert_eq!(headings, ["Arguments", "What it reads", "What it does", "What it writes", "Common options"]);
+    // The program itself, and both ways to ask.
+    let help = run(&["--help"]).stdout;
+    assert!(!help.contains("\nOptions:\n") && help.contains("\nCommon options:\n"), "{help}");
+    assert!(run(&["data", "-h"]).stdout.len() < run(&["data", "--help"]).stdout.len());
     assert!(run(&["--version"]).stdout.starts_with("monolayer "));
 }
 
@@ -153,11 +227,14 @@ fn accuracy(labels: &Value, data: &Path) -> f64 {
 #[test]
 fn predict_for_people_is_a_file_of_columns() {
     let model = fixture("rank_one");
-    let text = run_with_input(&["predict", model.to_str().unwrap(), "-"], "call L1\na L2\n\ncall L1\n");
+    let text =
+        run_with_input(&["predict", model.to_str().unwrap(), "-", "--format", "conll"], "call L1\na L2\n\ncall L1\n");
     let lines: Vec<&str> = text.stdout.lines().collect();
     assert_eq!(lines.len(), 4);
     assert!(lines[0].starts_with("call\tL") && lines[1].starts_with("a\tL") && lines[2].is_empty());
-    assert!(text.stderr.starts_with("accuracy "), "{}", text.stderr);
+    let said: Vec<&str> = text.stderr.lines().collect();
+    assert!(said.len() == 2 && said[0].starts_with("<stdin>: CoNLL columns, 2 sequences, 3 tokens, "), "{said:?}");
+    assert!(said[1].starts_with("accuracy "), "{said:?}");
 }
 
 #[test]

@@ -158,7 +158,7 @@ fn bad_requests() {
         assert_eq!(output.status.code(), Some(2));
         String::from_utf8(output.stderr).unwrap()
     };
-    assert!(error(&["--labels"]).contains("no labels"));
+    assert!(error(&["--by-label"]).contains("no labels"));
     assert!(error(&["--kappa", "inf"]).contains("between 1e-200 and 1e200"));
     assert!(error(&["--head-size", "0"]).contains("0 is not in 1..=4096"));
     assert!(error(&["--scale", "large"]).contains("possible values: tight, certified, paper"));

@@ -93,8 +93,14 @@ fn options_come_from_a_file_and_the_command_line_wins() {
     let options = run(&arguments).json()["options"].clone();
     assert_eq!((&options["dim"], &options["epochs"], &options["rank"]), (&6.into(), &1.into(), &"full".into()));
     let bad = files.put("bad.toml", "dims = 6\n");
-    let arguments = ["train", DATA, "--out", &files.path("model"), "--config", &bad];
+    let arguments = ["train", DATA, "--out", &files.path("other"), "--config", &bad];
     refused(&arguments, Some(&bad), &["line 1", "dims"]);
+    // A model is replaced only where that is asked for.
+    let model = files.path("model");
+    let again = ["train", DATA, "--out", &model, "--config", &config, "--num-epochs", "1", "--lr", "0.01"];
+    refused(&again, Some(&model), &["--force"]);
+    let forced = run(&[&again[..], &["--force", "--json"]].concat()).json();
+    assert_eq!((&forced["options"]["rate"], &forced["options"]["epochs"]), (&0.01.into(), &1.into()));
 }
 
 #[test]

@@ -7,7 +7,12 @@ use serde_json::json;
 fn random_layers() {
     let json = run(&["unquantized", "--draws", "60", "--seed", "4", "--json"]).json();
     assert_eq!((&json["draws"], &json["collide"]), (&json!(60), &json!(60)));
-    assert!(json["singular"].as_u64().unwrap() > 5 && json["collision"]["holds"] == true, "{json}");
+    assert!(json["singular"].as_u64().unwrap() > 5 && json["witness"]["holds"] == true, "{json}");
+    assert!(json["exact"] == true && json["bound"].as_f64().unwrap() >= 0.5, "{json}");
+    let away = &json["theorem_b"];
+    assert_eq!((&away["collide"], &away["same_scores"]), (&json!(60), &json!(60)));
+    assert_eq!((&away["bound"], &away["instance"]["gap"]), (&json!(0.125), &json!("9/20")));
+    assert_eq!(away["instance"]["sequences"], json!([[["17/10"], ["6/5"]], [["19/10"], ["3/2"]]]));
     let text = run(&["unquantized", "--draws", "10", "--length", "5"]);
     assert!(text.code == 0 && text.stdout.contains("equal as rational numbers"), "{}", text.stdout);
 }
@@ -18,8 +23,13 @@ fn layers_of_models() {
         let done = run(&["unquantized", fixture(name).to_str().unwrap(), "--length", "3", "--json"]);
         assert_eq!(done.code, 0, "{name}: {}", done.stderr);
         let json = done.json();
-        assert_eq!(json["collision"]["outputs"][0], json["collision"]["outputs"][1], "{name}");
-        assert!(json["error_at_least"].as_f64().unwrap() >= 0.5, "{name}: {json}");
+        assert_eq!(json["witness"]["outputs"][0], json["witness"]["outputs"][1], "{name}");
+        assert!(json["bound"].as_f64().unwrap() >= 0.5 && json["exact"] == true, "{name}: {json}");
+        let away = &json["theorem_b"];
+        assert!(
+            away["same_scores"] == true && away["witness"]["distance_at_least"].as_f64().unwrap() > 0.2499,
+            "{away}"
+        );
     }
 }
 

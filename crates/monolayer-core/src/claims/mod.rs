@@ -14,7 +14,7 @@ use crate::exact::real::{Rational, Real};
 use crate::model::{Dtype, Mask, Model};
 use crate::number::Format;
 use crate::parallel::parallel;
-use crate::read::certificate::{Arithmetic as Named, Certificate, Claim};
+use crate::read::certificate::{ARITHMETICS, Arithmetic as Named, Certificate, Claim};
 use crate::read::data::Data;
 use crate::read::directory::Hashes;
 use crate::rules::attention::{Seen, project};
@@ -311,9 +311,9 @@ impl Request<'_> {
             }
             let needs_data = matches!(claim, Claim::Labels(..) | Claim::Outputs(..) | Claim::ContextualMapping(..));
             if needs_data && self.data.is_none() {
-                found.not_checked.push(format!("{kind}: no data was given"));
+                found.not_checked.push(format!("{}: no data was given", shown(claim)));
             } else if needs_data && other.is_some() {
-                found.not_checked.push(format!("{kind}: the data given is not the certificate's"));
+                found.not_checked.push(format!("{}: the data given is not the certificate's", shown(claim)));
             } else {
                 let verdict = self.claim(claim, found.pass.as_ref());
                 found.claims.push(checked(kind, verdict));
@@ -430,4 +430,13 @@ fn kind(claim: &Claim) -> &str {
         Claim::Rank(..) => "rank",
         Claim::Other(kind) => kind,
     }
+}
+
+/// The kind of a claim, with its arithmetic if there may be another claim that differs in nothing else.
+fn shown(claim: &Claim) -> String {
+    let named = match claim {
+        Claim::Labels(named, ..) | Claim::Outputs(named, _) => ARITHMETICS.iter().find(|known| known.1 == *named),
+        _ => None,
+    };
+    named.map_or_else(|| kind(claim).into(), |(name, _)| format!("{} in {name} arithmetic", kind(claim)))
 }

@@ -8,6 +8,10 @@ use crate::number::Format;
 /// The arithmetic of a claim: all covered float programs of a format, or, where there is none, real numbers.
 pub type Arithmetic = Option<Format>;
 
+/// The names of the arithmetics.
+pub const ARITHMETICS: [(&str, Arithmetic); 3] =
+    [("f32", Some(Format::F32)), ("f64", Some(Format::F64)), ("real", None)];
+
 /// A claim; its numbers are the decimals that were written.
 #[derive(Debug, Clone)]
 pub enum Claim {
@@ -89,8 +93,7 @@ pub fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Certificate<'a>> {
 
 /// A claim, if it is of a known kind and has all its fields.
 fn claim(kind: &str, json: &Json, hints: &Json) -> Option<Claim> {
-    let known = [("f32", Some(Format::F32)), ("f64", Some(Format::F64)), ("real", None)];
-    let arithmetic = || json.choice("arithmetic", &known).ok();
+    let arithmetic = || json.choice("arithmetic", &ARITHMETICS).ok();
     let number = |name: &str| number(json.get(name));
     let size = |name: &str| json.get(name).size();
     Some(match kind {

@@ -131,7 +131,7 @@ pub enum Weights {
 
 /// Softmax up to a common factor; nothing where a score is so uncertain that nothing is known.
 ///
-/// **Lemma 3.** Let computed scores be s(j), their greatest M, and c any number. A program's weight before it is normalized is
+/// **Rule 3.** Let computed scores be s(j), their greatest M, and c any number. A program's weight before it is normalized is
 /// E(j) = exp(d(j)) (1 + t) + w with d(j) the rounded s(j) - M, |t| <= 2 `exp_ulp` 2^-p, and |w| at most the smallest normal number.
 /// So exp(M - c) E(j) is exp(s(j) - c + v) (1 + t) + exp(M - c) w, |v| <= 2^-p |s(j) - M|; the factor is the same for all j,
 /// and an average does not see it.
@@ -174,7 +174,7 @@ fn hardmax(scores: &[Ball]) -> Weights {
 
 /// The average of the values with these weights, as a program computes it.
 ///
-/// **Lemma 4.** For weights W(j) >= 0 with sum T > 0 and any number a, sum W v / T - a = sum W (v - a) / T. Every term of a
+/// **Rule 4.** For weights W(j) >= 0 with sum T > 0 and any number a, sum W v / T - a = sum W (v - a) / T. Every term of a
 /// program's average carries at most 2 n + 2 factors 1 + d or 1 / (1 + d), |d| <= 2^-p: a product or division, the
 /// additions of numerator and denominator, an inverse. So it is off by at most g A, g = (2 n + 2) / (2^p - 2 n - 2) and
 /// A = sum W |v| / T, and, where something underflows, by eta (2 n + 2 + sum |v|): products, weights and the quotient lose

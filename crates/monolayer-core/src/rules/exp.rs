@@ -13,7 +13,7 @@ const POINT: u32 = 62;
 
 /// Bounds of exp(x 2^-96), as (low, high, e): low 2^e <= exp <= high 2^e; nothing for |x 2^-96| >= 2^26.
 ///
-/// **Lemma 2.** Write x = k ln 2 + f with |f| <= 1/2. With f known to 2^-62 and every product of the Taylor polynomial of
+/// **Rule 2.** Write x = k ln 2 + f with |f| <= 1/2. With f known to 2^-62 and every product of the Taylor polynomial of
 /// degree 20 rounded down, the result is off by less than 64 units of 2^-62.
 ///
 /// *Proof.* The constant is off by less than 2^-96, k by less than 2^27, so f by less than 2^-69, and by another 2^-62 when it

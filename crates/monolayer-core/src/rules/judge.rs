@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::ball::Ball;
-use super::network::{Attended, Block, Network, Output};
-use super::screen::Screen;
+use super::network::{Attended, Block, Network, Output, Tick};
+use super::off_units::OffUnits;
 use crate::number::Dyadic;
 use crate::parallel::parallel;
 
@@ -99,10 +99,11 @@ impl Judge<'_> {
     }
 
     /// The tokens of a sequence (without the start token) before the last layer, and what they read in it.
-    fn reads(&self, sequence: usize) -> Option<Reads> {
+    fn reads(&self, sequence: usize, threads: usize, tick: Tick) -> Option<Reads> {
         let mut tokens = self.tokens(sequence, self.network.blocks.len() - 1)?;
-        let mut z = self.network.read(self.last(), &tokens)?;
         let start = usize::from(self.inputs.start.is_some());
+        // Reading is half of the work: every other token counts here, and the others when they are judged.
+        let mut z = self.network.read(self.last(), &tokens, threads, &|i| tick((i - start.min(i)) % 2))?;
         Some((tokens.split_off(start), z.split_off(start)))
     }
 
@@ -175,7 +176,7 @@ impl Judge<'_> {
     }
 
     /// Judges every token of the data.
-    pub fn judge(&self, wanted: &[Wanted], threads: usize, tick: &(dyn Fn(usize) + Sync)) -> Vec<Judged> {
+    pub fn judge(&self, wanted: &[Wanted], threads: usize, tick: Tick) -> Vec<Judged> {
         if let [block] = &self.network.blocks[..]
             && block.hidden() >= 64
             && block.attention.as_ref().is_none_or(|a| a.heads * a.size <= 4)
@@ -185,22 +186,20 @@ impl Judge<'_> {
         let one = |s: usize| {
             let wanted = &wanted[self.inputs.offsets[s]..self.inputs.offsets[s + 1]];
             tick(wanted.len());
-            let Some((x, z)) = self.reads(s) else { return vec![Judged::UNKNOWN; wanted.len()] };
+            let Some((x, z)) = self.reads(s, 1, &|_| ()) else { return vec![Judged::UNKNOWN; wanted.len()] };
             (0..wanted.len()).map(|i| self.token(&x[i], &z[i], None, &wanted[i])).collect::<Vec<Judged>>()
         };
         parallel(threads, self.inputs.sequences(), one).into_iter().flatten().collect()
     }
 
     /// The same for one layer, the tokens of a word together: which units are off is read from tables.
-    fn by_word(&self, wanted: &[Wanted], threads: usize, tick: &(dyn Fn(usize) + Sync)) -> Vec<Judged> {
+    fn by_word(&self, wanted: &[Wanted], threads: usize, tick: Tick) -> Vec<Judged> {
         let Inputs { ids, offsets, .. } = self.inputs;
-        let heads = |s: usize| {
-            let reads = self.reads(s);
-            tick((offsets[s + 1] - offsets[s]) / 2);
-            reads.map(|(_, z)| z)
-        };
+        // Where there are fewer sequences than threads, several threads share a sequence.
+        let each = threads / self.inputs.sequences().max(1);
+        let heads = |s: usize| self.reads(s, each, tick).map(|(_, z)| z);
         let heads: Vec<Option<Vec<Vec<Ball>>>> = parallel(threads, self.inputs.sequences(), heads);
-        let screen = Screen::new(self.network, self.inputs, heads.iter().flatten().flatten());
+        let off_units = OffUnits::new(self.network, self.inputs, heads.iter().flatten().flatten());
         let mut words: BTreeMap<u32, Vec<(usize, usize)>> = BTreeMap::new();
         for s in 0..self.inputs.sequences() {
             (offsets[s]..offsets[s + 1]).for_each(|t| words.entry(ids[t]).or_default().push((s, t)));
@@ -210,17 +209,18 @@ impl Judge<'_> {
         let one = |at: usize| {
             let (id, tokens) = &words[at];
             let vector = &self.inputs.vectors[*id as usize];
-            let word = screen.as_ref().and_then(|screen| screen.word(vector));
+            let word = off_units.as_ref().and_then(|off_units| off_units.word(vector));
             let judge = |&(s, t): &(usize, usize)| {
                 let place = t - offsets[s] + start;
                 let z = heads[s].as_ref().map(|all| &all[place - start]);
                 let (Some(z), Some(x)) = (z, self.network.input(vector, place)) else { return (t, Judged::UNKNOWN) };
                 let x: Vec<Ball> = x.into_iter().map(Ball::exact).collect();
-                let open = screen.as_ref().zip(word.as_ref()).map(|(screen, word)| screen.open(word, place, z));
+                let open =
+                    off_units.as_ref().zip(word.as_ref()).map(|(off_units, word)| off_units.open(word, place, z));
                 (t, self.token(&x, z, open.as_deref(), &wanted[t]))
             };
             let judged: Vec<(usize, Judged)> = tokens.iter().map(judge).collect();
-            tick(tokens.len() - tokens.len() / 2);
+            tick(tokens.iter().filter(|(s, t)| (t - offsets[*s]).is_multiple_of(2)).count());
             judged
         };
         let mut all = vec![Judged::UNKNOWN; ids.len()];

@@ -58,8 +58,8 @@ impl Matrix {
         self.row(i).iter().copied().enumerate().filter(|(_, w)| !w.is_zero())
     }
 
-    /// The sum over a row of weight times number, and of other terms, as a program computes it: by Lemma 8 where the numbers and the row
-    /// are in fixed point, else by Lemma 1 alone, with `terms`.
+    /// The sum over a row of weight times number, and of other terms, as a program computes it: by Rule 8 where the numbers and the row
+    /// are in fixed point, else by Rule 1 alone, with `terms`.
     pub fn sum<T: Iterator<Item = Term>>(
         &self,
         arithmetic: Arithmetic,
@@ -94,9 +94,9 @@ impl Matrix {
 
 /// Numbers of a token, of which most are not known exactly, in fixed point: they share an exponent.
 ///
-/// **Lemma 8.** With weights w = W 2^f and numbers x = (m +- r) 2^e, whole ones (m +- R) 2^e, the sum S of w x is within sum |W| r of
+/// **Rule 8.** With weights w = W 2^f and numbers x = (m +- r) 2^e, whole ones (m +- R) 2^e, the sum S of w x is within sum |W| r of
 /// sum W m, in units of 2^(e+f), but for what the numbers share. The sizes of the terms add up to at most A = sum |W| (|m| + R), so that
-/// the positive ones add up to at most (A + S) / 2. What is shared adds no more to S than `shared`, and no more than A. Lemma 1 holds
+/// the positive ones add up to at most (A + S) / 2. What is shared adds no more to S than `shared`, and no more than A. Rule 1 holds
 /// with every term taken for one that is not known exactly.
 pub struct Fixed {
     /// Column, midpoint, radius, and midpoint and radius with what is shared, of numbers that are not zero.

@@ -1,4 +1,4 @@
-//! The rules that bound what a covered program computes, one lemma per function, and the judge.
+//! The rules that bound what a covered program computes, one rule per function, and the judge.
 
 pub mod attention;
 pub mod ball;
@@ -6,5 +6,5 @@ pub mod exp;
 pub mod judge;
 pub mod matrix;
 pub mod network;
-pub mod screen;
+pub mod off_units;
 pub mod sum;

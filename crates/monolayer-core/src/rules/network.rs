@@ -6,6 +6,10 @@ use super::matrix::{Fixed, Matrix};
 use super::sum::{Arithmetic, Sum, Term, real_sum, sum};
 use crate::model::{Attention, FeedForward, Model, Numbers};
 use crate::number::Dyadic;
+use crate::parallel::parallel;
+
+/// Told of something that is done.
+pub type Tick<'a> = &'a (dyn Fn(usize) + Sync);
 
 /// Errors of heads' values are kept apart up to this many.
 const SHARED: usize = 4;
@@ -55,12 +59,18 @@ impl Network {
     }
 
     /// What every token reads in a layer, a ball per coordinate of the heads' values; one token that may overflow spoils the
-    /// sequence.
-    pub fn read(&self, block: &Block, tokens: &[Vec<Ball>]) -> Option<Vec<Vec<Ball>>> {
+    /// sequence. `tick` is told of each token.
+    pub fn read(&self, block: &Block, tokens: &[Vec<Ball>], threads: usize, tick: Tick) -> Option<Vec<Vec<Ball>>> {
         let Some(layer) = &block.attention else { return Some(vec![vec![]; tokens.len()]) };
         let projected = project(self.arithmetic, layer, tokens)?;
-        let seen = |i: usize| Seen::new(&layer.mask, i, tokens.len(), self.start);
-        (0..tokens.len()).map(|i| projected.read(self.arithmetic, layer, i, &seen(i))).collect()
+        let one = |i: usize| {
+            tick(i);
+            projected.read(self.arithmetic, layer, i, &Seen::new(&layer.mask, i, tokens.len(), self.start))
+        };
+        if threads > 1 {
+            return parallel(threads, tokens.len(), one).into_iter().collect();
+        }
+        (0..tokens.len()).map(one).collect()
     }
 
     /// The token after the feed-forward part; `open` names the units that are not known to be off.
@@ -75,7 +85,7 @@ impl Network {
         let one = |(x, z): (&Vec<Ball>, Vec<Ball>)| {
             Some(self.output(block, &block.skip(self.arithmetic, x, &z)?, None)?.whole)
         };
-        tokens.iter().zip(self.read(block, tokens)?).map(one).collect()
+        tokens.iter().zip(self.read(block, tokens, 1, &|_| ())?).map(one).collect()
     }
 
     /// The score of a row of the head, or an output.
@@ -239,7 +249,7 @@ impl Block {
 
     /// sum of a(c) y(c) over the coordinates y that a program has computed, with what its errors share kept together.
     ///
-    /// **Lemma 5.** With H the token, W1 H + b1 + e before the ReLU of the units that are certainly on, and y = H + W2 relu + b2 + f,
+    /// **Rule 5.** With H the token, W1 H + b1 + e before the ReLU of the units that are certainly on, and y = H + W2 relu + b2 + f,
     /// a.y = (a + sum over units on of A(j) W1(j)) . H + sum over units on of A(j) (b1(j) + e(j)) + sum over other units of
     /// A(j) relu(j) + a . (b2 + f), A(j) = a . W2(j).
     pub fn reading(&self, token: &Attended, output: &Output, a: &[(usize, Ball)]) -> Ball {

@@ -165,7 +165,7 @@ impl Totals {
 /// The sum of terms in any order, each product fused with an addition or rounded by itself. Nothing where a partial sum
 /// may overflow.
 ///
-/// **Lemma 1.** Let p be the precision, eta the smallest positive number, and let no computed partial sum exceed P in size,
+/// **Rule 1.** Let p be the precision, eta the smallest positive number, and let no computed partial sum exceed P in size,
 /// 2^k <= P < 2^(k+1). Call a term fine if it is not a multiple of s = max(2^(k-p+1), eta). Then a computed sum of n terms
 /// differs from the exact one by at most
 ///
@@ -191,7 +191,7 @@ pub fn sum(arithmetic: Arithmetic, terms: impl Iterator<Item = Term>) -> Option<
     rounded(arithmetic, &Totals::of(&terms, Some(format)), &terms)
 }
 
-/// Lemma 1, from the totals; among the terms are those that are known exactly.
+/// Rule 1, from the totals; among the terms are those that are known exactly.
 pub(super) fn rounded(arithmetic: Arithmetic, all: &Totals, terms: &[Term]) -> Option<Sum> {
     let exact = Ball::pack(all.m, all.r, all.e);
     let Arithmetic::Float { format, .. } = arithmetic else { return Some(Sum { exact, rounding: Ball::ZERO }) };

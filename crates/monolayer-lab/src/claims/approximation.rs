@@ -3,9 +3,9 @@
 use dashu_ratio::RBig;
 use monolayer::Result;
 use monolayer::approximate::Approximator;
-use monolayer::approximate::distance::distance;
 use monolayer::approximate::expression::Expression;
 use monolayer::approximate::function::Function as _;
+use monolayer::approximate::measured_distance::distance;
 
 use super::{Claim, Context, Finding};
 use crate::approximation_study::slope;
@@ -27,7 +27,7 @@ pub const CLAIMS: &[Claim] = &[
         number: "(51) to (55)",
         statement: "a step function on a grid is near f in d_p (repaired: f extended continuously, not by zero)",
         printed: r"f continuous on a compact set, normalized without loss of generality: f(Z) = 0 (51) for any Z \in R^{d \times n} \setminus [0, 1]^{d \times n}, -1 \le f(Z) \le 1 (52) for any Z \in [-1, 1]^{d \times n}, G_D = \{1/D, 2/D, \dots, 1\}^{d \times n} \subset R^{d \times n} (53), \bar{f}(Z) = \sum_{L \in G_D} f(L) 1_{Z \in L + [-1/D, 0]^{d \times n}} (54): d_p(f, \bar{f}) < \epsilon/3 (55) for some D \in N, because of uniform continuity of f",
-        note: "f extended by zero need not be continuous. On a domain that is the whole cube (55) holds all the same: f(x) = x, d = n = 1, is 1/(2D) away for p = 1. (52) has [−1,1] beside [0,1] in (51), without harm. The closed cells of (54) overlap on faces, a set of measure 0.",
+        note: "(54) needs f at all of G_D. (51) gives it outside the cube; if the domain is not the whole cube, no extension inside is printed, and by zero it need not be continuous. On a domain that is the whole cube (55) holds all the same: f(x) = x, d = n = 1, is 1/(2D) away for p = 1. (52) has [−1,1] beside [0,1] in (51), without harm. The closed cells of (54) overlap on faces, a set of measure 0.",
         run: "d = n = 1, f = 1 on the compact K = [0,1] without the open intervals of radius 2^(−D)/(8(D+1)) around all k/D: f at all k/D for D to 64, the measure of K, both distances",
         code: ("crates/monolayer-lab/src/claims/approximation.rs", "equation_55"),
         mutation: "the continuous extension in the place of zero",
@@ -111,5 +111,5 @@ fn equation_55(context: &Context) -> Result<Finding> {
         .count("where f extended by zero is 0", all)
         .number("smallest distance d₁, extended by zero", nearest)
         .number("distance on K, extended continuously", continuous)
-        .counterexample("p = 1, ε = 1, K has measure 3/4 or more and no fraction k/D: f = 1 on K, extended by zero, has f̄ = 0 and d₁(f, f̄) ≥ 3/4 for every D, where less than 1/3 is asked for"))
+        .counterexample("(54) needs f at every k/D, and no extension to the cube is printed for a domain K inside it. By zero it fails: p = 1, ε = 1, K of measure 3/4 or more without any k/D, f = 1 on K: then f̄ = 0 and d₁(f, f̄) ≥ 3/4 for every D, where less than 1/3 is asked for"))
 }

@@ -16,7 +16,7 @@ pub const CLAIMS: &[Claim] = &[
         id: "lemma-4",
         number: "Lemma 4, (84), (92), (93)",
         statement: "boltz decreases in a_i where a_i < max a − log n − 1",
-        printed: r"n \in N_+, i \in [n], a = (a_1, \dots, a_n) \in R^n: boltz is monotonically decreasing with respect to a_i whenever a_i < \max_{j \in [n]} a_j - \log n - 1 (84); 1 + S(p) + \log p_i < 0 \Leftrightarrow 1 + S(p) + (a_i - L(a)) < 0 \Leftrightarrow a_i < L(a) - S(p) - 1 (92), \max_{j \in [n]} a_j \le L(a), S(p) \le \log n: \frac{\partial}{\partial a_i} boltz(a) < 0 whenever a_i < \max_{j \in [n]} a_j - \log n - 1 (93)",
+        printed: r"n \in N_+, i \in [n], a = (a_1, \dots, a_n) \in R^n: boltz decreases monotonically in a_i where a_i < \max_{j \in [n]} a_j - \log n - 1 (84); 1 + S(p) + \log p_i < 0 \Leftrightarrow 1 + S(p) + (a_i - L(a)) < 0 \Leftrightarrow a_i < L(a) - S(p) - 1 (92), \max_{j \in [n]} a_j \le L(a), S(p) \le \log n: \frac{\partial}{\partial a_i} boltz(a) < 0 whenever a_i < \max_{j \in [n]} a_j - \log n - 1 (93)",
         note: "",
         run: "the derivative at random points at and beyond the threshold, in balls, and the printed form in floats",
         code: ("crates/monolayer/src/paper/lemmas.rs", "lemma_4"),

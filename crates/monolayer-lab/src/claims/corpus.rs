@@ -57,7 +57,7 @@ pub const CLAIMS: &[Claim] = &[
 ];
 
 /// The labels of the corpus.
-fn labels(data: &Dataset) -> Result<Vec<u32>> {
+fn labels(data: &Dataset) -> Result<Vec<Option<u32>>> {
     data.label_ids().ok_or_else(|| {
         Error::data(
             Location::file(&data.name),
@@ -76,7 +76,7 @@ fn memorize(context: &Context) -> Result<Finding> {
     let data = &context.data;
     let compiled = Memorizer::new().compile(data)?;
     let model = if context.mutated { compiled.model().without_attention() } else { compiled.model().clone() };
-    let (possible, right) = (data.tokens() - compiled.impossible().len(), right(&model, data)?);
+    let (possible, right) = (compiled.possible(), right(&model, data)?);
     Ok(Finding::printed(right == possible)
         .count("tokens", data.tokens())
         .count("possible", possible)
@@ -87,17 +87,17 @@ fn memorize(context: &Context) -> Result<Finding> {
 fn words(context: &Context) -> Result<Finding> {
     let data = &context.data;
     let (ids, labels) = (data.token_ids(), labels(data)?);
-    let possible = |contexts: &Contexts| data.tokens() - contexts.agree(&labels).impossible.len();
+    let possible = |contexts: &Contexts| contexts.agree(&labels).possible;
     let with_context = |positions: bool| {
         if context.mutated {
             Contexts::of_words(&ids)
         } else {
-            Contexts::new(&ids, &data.offsets, Mask::None, positions)
+            Contexts::new(&ids, &data.offsets, &Mask::None, positions)
         }
     };
     let (without, with) = (possible(&with_context(false)), possible(&with_context(true)));
     let by_word = possible(&Contexts::of_words(&ids));
-    let share = |count: usize| count as f64 / data.tokens() as f64;
+    let share = |count: usize| count as f64 / (data.tokens() - data.free()) as f64;
     Ok(Finding::ours(by_word < without && by_word < with)
         .number("by words alone", word_majority(data, data).unwrap_or(f64::NAN))
         .number("contexts without positions allow", share(without))
@@ -131,7 +131,7 @@ fn train(context: &Context) -> Result<Finding> {
         causal: false,
         positions: None,
         layer_norm: false,
-        labels: Some(count(&labels)),
+        labels: Some(labels.iter().flatten().max().map_or(0, |&id| id as usize + 1)),
     };
     let mut engine = Engine::<f32>::new(architecture, Optimizer::default(), None, 0);
     let batch = Batch { offsets, tokens: Tokens::Words(&ids), targets: Targets::Labels(&labels) };
@@ -140,8 +140,8 @@ fn train(context: &Context) -> Result<Finding> {
         let diverged = |error| Error::undefined(format!("training failed: {error}"), "this is a finding, too");
         best = best.max(engine.step(&batch, 1e-2).map_err(diverged)?.right);
     }
-    let by_word = data.tokens() - Contexts::of_words(&ids).agree(&labels).impossible.len();
-    let allowed = data.tokens() - Contexts::new(&ids, &data.offsets, Mask::None, false).agree(&labels).impossible.len();
+    let by_word = Contexts::of_words(&ids).agree(&labels).possible;
+    let allowed = Contexts::new(&ids, &data.offsets, &Mask::None, false).agree(&labels).possible;
     Ok(Finding::ours(best > by_word)
         .count("tokens", data.tokens())
         .count("right by words alone", by_word)

@@ -22,7 +22,7 @@ pub const CLAIMS: &[Claim] = &[
         id: "equation-58",
         number: "(58)",
         statement: "the staircase with its last step taken off has the levels 1/D, …, 1 on [0,1] and 0 outside (repaired: t = 0 to D − 1)",
-        printed: r"\sum_{t=1}^D \frac{\sigma_R[z/\delta - t/\delta D] - \sigma_R[z/\delta - 1 - t/\delta D]}{D} - (\sigma_R[z/\delta - 1/\delta] - \sigma_R[z/\delta - 1 - 1/\delta]) (58) approximately quantizes [0, 1] into \{1/D, \dots, 1\}, while it projects R \setminus [0, 1] to 0",
+        printed: r"\sum_{t=1}^D \frac{\sigma_R[z/\delta - t/\delta D] - \sigma_R[z/\delta - 1 - t/\delta D]}{D} - (\sigma_R[z/\delta - 1/\delta] - \sigma_R[z/\delta - 1 - 1/\delta]) (58) is, approximately, a quantizer of [0, 1] with the values \{1/D, \dots, 1\}; on R \setminus [0, 1] it is 0",
         note: "As printed it is 0 outside, as said; inside, every cell is one level too low. The level 0 would break (66).",
         run: "D = 8, δ = 1/64, exactly: the centers of all cells, and −1, 2 and 1000",
         code: ("crates/monolayer-lab/src/printed_units.rs", "staircase"),
@@ -45,7 +45,7 @@ pub const CLAIMS: &[Claim] = &[
         number: "(60), (3)",
         statement: "a feed-forward block adds up penalties over all tokens",
         printed: r"the first feed-forward layer F_1^{(FF)} approximates \bar{F}_1^{(FF)}(Z) = quant_D^{d \times n}(Z) + \sum_{t=1}^d \sum_{k=1}^n penalty(Z_{t,k}) (60); F^{(FF)}(H)_{:,k} = H_{:,k} + W^{(2)} \sigma_R[W^{(1)} H_{:,k} + b^{(1)}] + b^{(2)} \in R^d (3)",
-        note: "False for n ≥ 2: (3) sees one token at a time. (60) also adds a number to a matrix.",
+        note: "False for n ≥ 2, whatever the block: (3) computes token 1 from token 1 alone, and (60) does not. The run shows it for the block of the units (57) and (59), the latter with signs repaired. (60) also adds a number to a matrix. The penalty can be left out where d_p is over the compact domain of f, which is normalized into the cube; only for (51) and d_p over all of R^{d×n} something must tell that another token is outside.",
         run: "d = 1, n = 2, D = 4: (60) and the block of the units (57) and (59) (repaired), token 2 moved from 5/8 to 3/2",
         code: ("crates/monolayer/src/paper/feed_forward.rs", "apply"),
         mutation: "n = 1, the token itself is moved",
@@ -54,10 +54,10 @@ pub const CLAIMS: &[Claim] = &[
     Claim {
         id: "equation-61",
         number: "(61)",
-        statement: "no column of the first block's output is longer than dn√d (repaired: for F̄₁ of (60))",
+        statement: "the longest column of the first block's output has length dn√d",
         printed: r"\max_{Z \in R^{d \times n}} ||F_1^{(FF)}(Z)_{:,k}|| = dn \cdot \sqrt{d} (61) for any k \in [n]",
-        note: "The bar over F₁ is missing. For units (59) as printed the maximum is infinite; with their signs repaired it is right for F₁, too.",
-        run: "d = 2, n = 3, D = 4: (60) on all entries from {−1, 1/8, 1, 2}; the printed units at −1, δ = 1/1000",
+        note: "Read with the bar of (60) over F₁, as (64) to (66) are. F₁ of the units (59) as printed has no maximum, which is (59)'s fault; with their signs repaired (61) is right for F₁, too.",
+        run: "d = 2, n = 3, D = 4: (60) on all entries from {−1, 1/8, 1, 2}; d = n = 1, δ = 1/1024: the units (57) and (59), repaired, from −2 to 3, exactly",
         code: ("crates/monolayer-lab/src/printed_units.rs", "first_block"),
         mutation: "n√d in the place of dn√d",
         find: equation_61,
@@ -166,16 +166,15 @@ fn equation_61(context: &Context) -> Result<Finding> {
         let out = first_block(levels, &z);
         longest = out.chunks_exact(d).map(|x| x.iter().map(|x| x * x).sum::<f64>()).fold(longest, f64::max);
     }
-    // d = 1 is enough: the printed units at -1.
-    let [printed, repaired] = [(1.0, -1.0), (-1.0, 1.0)].map(|(s, s2)| sum(&penalty(1000.0, s, s2), -1.0).abs());
-    Ok(Finding::repaired(printed <= 1.0, (longest.sqrt() - claimed).abs() < 1e-12 && repaired == 1.0)
+    // F₁ itself, d = n = 1: its units with the signs of (59) repaired are nowhere longer.
+    let units = [staircase(levels, 0..=levels - 1, 1024.0), penalty(1024.0, -1.0, 1.0)].concat();
+    let of_units = (-8192..=12_288).map(|i| sum(&units, f64::from(i) / 4096.0).abs()).fold(0.0, f64::max);
+    let holds = (longest.sqrt() - claimed).abs() < 1e-12 && of_units == 1.0;
+    let finding = Finding::printed(holds)
         .number("longest column of (60)", longest.sqrt())
         .number("dn√d", claimed)
-        .number("printed units at −1, d = n = 1", printed)
-        .number("repaired units there", repaired)
-        .counterexample(format!(
-            "d = n = 1, δ = 1/1000, units (59) as printed: {printed} at −1, where at most 1 is claimed; at −R about 2R/δ"
-        )))
+        .number("d = n = 1: longest of F₁ with (59) repaired", of_units);
+    Ok(if holds { finding } else { finding.counterexample("the longest column has another length") })
 }
 
 fn grid_separated(context: &Context) -> Result<Finding> {

@@ -81,9 +81,9 @@ pub const CLAIMS: &[Claim] = &[
         id: "equations-129-to-131",
         number: "(129) to (131)",
         statement: "case k = 0: boltz(a) − boltz(b) is at least log n",
-        printed: r"k = 0, boltz(b) \le b_1, \bar{a} = (a_1, a_1 - \delta, \dots, a_1 - \delta) \in R^n (129), boltz(a) > boltz(\bar{a}); boltz(\bar{a}) = \frac{a_1 e^{a_1} + (n-1) (a_1 - \delta) e^{a_1 - \delta}}{e^{a_1} + (n-1) e^{a_1 - \delta}} = \frac{a_1 + (n-1) (a_1 - \delta) e^{-\delta}}{1 + (n-1) e^{-\delta}} = a_1 - \frac{(n-1) \delta e^{-\delta}}{1 + (n-1) e^{-\delta}} (130); boltz(a) - boltz(b) \ge boltz(\bar{a}) - b_1 > a_1 - \frac{(n-1) \delta e^{-\delta}}{1 + (n-1) e^{-\delta}} - (a_1 - \delta) = \delta - \frac{(n-1) \delta e^{-\delta}}{1 + (n-1) e^{-\delta}} = \frac{\delta}{1 + (n-1) e^{-\delta}} \ge \log n (131), which is greater than (\log n)^2 e^{-(a_1 - b_1)}, because a_1 - b_1 > \log n implies \log n \cdot e^{-(a_1 - b_1)} < 1",
-        note: "",
-        run: "random pairs that differ in their first number, every step in balls; a = (0,−6,−12), b = (−6,−12,−18), δ = 5.9",
+        printed: r"k = 0, boltz(b) \le b_1, \bar{a} = (a_1, a_1 - \delta, \dots, a_1 - \delta) \in R^n (129), boltz(a) > boltz(\bar{a}); boltz(\bar{a}) = \frac{a_1 e^{a_1} + (n-1) (a_1 - \delta) e^{a_1 - \delta}}{e^{a_1} + (n-1) e^{a_1 - \delta}} = \frac{a_1 + (n-1) (a_1 - \delta) e^{-\delta}}{1 + (n-1) e^{-\delta}} = a_1 - \frac{(n-1) \delta e^{-\delta}}{1 + (n-1) e^{-\delta}} (130); boltz(a) - boltz(b) \ge boltz(\bar{a}) - b_1 > a_1 - \frac{(n-1) \delta e^{-\delta}}{1 + (n-1) e^{-\delta}} - (a_1 - \delta) = \delta - \frac{(n-1) \delta e^{-\delta}}{1 + (n-1) e^{-\delta}} = \frac{\delta}{1 + (n-1) e^{-\delta}} \ge \log n (131); \log n > (\log n)^2 e^{-(a_1 - b_1)}, since a_1 - b_1 > \log n \Rightarrow \log n \cdot e^{-(a_1 - b_1)} < 1",
+        note: "For n ≥ 2. For n = 1, which Lemma 7 does not exclude, ā is a and log n is 0, so boltz(a) > boltz(ā) and the last step are equalities (docs/errata.md, slips); (117) is strict there all the same.",
+        run: "random pairs that differ in their first number, n from 2 to 6, every step in balls; (117) for n = 1; a = (0,−6,−12), b = (−6,−12,−18), δ = 5.9",
         code: ("crates/monolayer-lab/src/claims/lemma_seven.rs", "case_two"),
         mutation: "δ² in the place of δ in the fraction of (131)",
         find: case_two,
@@ -340,12 +340,16 @@ fn case_two(context: &Context) -> Result<Finding> {
     }
     let (example, numbers) = first_differs(&[0.0, -6.0, -12.0], &[-6.0, -12.0, -18.0], 5.9, power);
     let [difference, raised, fraction, log_n, bound] = numbers.map(|x| float(&x));
-    Ok(Finding::printed(example && held == pairs)
+    // One number: the steps are equalities, the lemma is not.
+    let alone = lemmas::lemma_7(&[0.0], &[-4.0])?;
+    Ok(Finding::printed(example && held == pairs && alone.holds())
         .count("pairs", pairs)
         .count("where every step holds", held)
         .number("example: boltz(a) − boltz(b)", difference)
         .number("boltz(ā) − b₁", raised)
         .number("δ/(1 + (n−1)e^{−δ})", fraction)
         .number("log n", log_n)
-        .number("(117)", bound))
+        .number("(117)", bound)
+        .number("n = 1, a = 0, b = −4: left side of (117)", float(&alone.left))
+        .number("its right side", float(&alone.right)))
 }

@@ -9,10 +9,10 @@ pub const CLAIMS: &[Claim] = &[
     Claim {
         id: "equation-67",
         number: "(67), (68), one coordinate",
-        statement: "the bump is f(L) at its center and stays between 0 and 1 (repaired: a factor 2 on the middle term, the last term inside the sum)",
+        statement: "the bump is f(L) at its center, and in [0,1] (repaired: a factor 2, the last term inside the sum, between 0 and f(L))",
         printed: r"bump_R(Z) = \frac{f(L)}{dn} \sum_{t=1}^d \sum_{k=1}^n (\sigma_R[R (Z_{t,k} - L_{t,k}) - 1] - \sigma_R[R (Z_{t,k} - L_{t,k})]) (67) + \sigma_R[R (Z_{t,k} - L_{t,k}) + 1] (68), R > 0, a bump function for each L \in \tilde{G}_D; F_2^{(FF)} is their sum, 0 \le F_2^{(FF)} \le 1",
-        note: "The missing factor 2 may be the transcription's. The parenthesis closes before the last term, which needs t and k.",
-        run: "d = n = D = R = L = f(L) = 1: the hidden units at Z − L = −1000, −1, 0, 1 and 1000",
+        note: "The missing factor 2 may be the transcription's. The parenthesis closes before the last term, which needs t and k. Without the factor no R is large enough: beyond L + 1/R the three units add up to R(Z − L). Repaired, a bump is between 0 and f(L), which (52) allows to be negative.",
+        run: "d = n = D = L = 1: the hidden units for R = 1, 16, 1024 and 2^20 at R(Z − L) = −1000, −1, −1/2, 0, 1/2, 1, 2 and 1000; f(L) = 1, and in the repair f(L) = 1, 1/2 and −1",
         code: ("crates/monolayer-lab/src/printed_units.rs", "bump"),
         mutation: "a factor of 3",
         find: equation_67,
@@ -21,9 +21,9 @@ pub const CLAIMS: &[Claim] = &[
         id: "equation-68",
         number: "(67), (68), and the bounds after them",
         statement: "the sum of all bumps takes each L to f(L), what lies below 1/4D to 0, and stays between 0 and 1",
-        printed: r"bump_R(Z) = \frac{f(L)}{dn} \sum_{t=1}^d \sum_{k=1}^n (\sigma_R[R (Z_{t,k} - L_{t,k}) - 1] - \sigma_R[R (Z_{t,k} - L_{t,k})]) (67) + \sigma_R[R (Z_{t,k} - L_{t,k}) + 1] (68) for each L \in \tilde{G}_D, added up to F_2^{(FF)}: for large enough R > 0, F_2^{(FF)} maps each L \in \tilde{G}_D to f(L) and Z \in (-\infty, 1/4D)^{d \times n} to 0, and 0 \le F_2^{(FF)} \le 1",
-        note: "A sum of bumps of coordinates is no bump: cells that share a coordinate add up. The bumps are also centered at L and not at its context id, and a feed-forward block cannot add up over k. f may be negative by (52).",
-        run: "d = 1, n = 2, D = 3, R = 1000, f ≡ 1 and f ≡ −1, as printed and with the factor 2: F₂ at the points of G̃_D and below 1/4D; d = 2, n = 1: one bump at (1000, 0)",
+        printed: r"bump_R(Z) = \frac{f(L)}{dn} \sum_{t=1}^d \sum_{k=1}^n (\sigma_R[R (Z_{t,k} - L_{t,k}) - 1] - \sigma_R[R (Z_{t,k} - L_{t,k})]) (67) + \sigma_R[R (Z_{t,k} - L_{t,k}) + 1] (68) for each L \in \tilde{G}_D, added up to F_2^{(FF)}: if R > 0 is large enough, F_2^{(FF)} is f(L) at each L \in \tilde{G}_D and 0 at Z \in (-\infty, 1/4D)^{d \times n}; 0 \le F_2^{(FF)} \le 1 always",
+        note: "A sum of bumps of coordinates is no bump: cells that share a coordinate add up. The bumps are also centered at L and not at its context id, and a feed-forward block cannot add up over k. f may be negative by (52). The last term of (67), (68) is taken inside the sum, since it needs t and k.",
+        run: "the last term inside the sum; d = 1, n = 2, D = 3, R = 1000, f ≡ 1 and f ≡ −1, without and with the factor 2: F₂ at the points of G̃_D and below 1/4D; d = 2, n = 1, D = 2: F₂ at (1/2, 1/2)",
         code: ("crates/monolayer-lab/src/claims/second_block.rs", "all_bumps"),
         mutation: "d = n = 1, the bound 0 ≤ F₂ for f ≡ 1 only",
         find: equation_68,
@@ -33,7 +33,7 @@ pub const CLAIMS: &[Claim] = &[
         number: "(69)",
         statement: "narrow ramps change the whole network little in d_p, given (60)",
         printed: r"d_p(F_2^{(FF)} \circ F_S^{(SA)} \circ F_1^{(FF)}, F_2^{(FF)} \circ F_S^{(SA)} \circ \bar{F}_1^{(FF)}) < \frac{\epsilon}{3} (69) for sufficiently small \delta > 0",
-        note: "Where no entry is positive (65) gives 0 on both sides. With a penalty of each token by itself, all that (3) can do, the area would be infinite: the defect is (60)'s.",
+        note: "The run measures an area, not d_p for the F₂ of (67), (68), which equation-68 finds false: \"holds\" is for every bounded F₂ that does what is said of it. Where no entry is positive (65) gives 0 on both sides. With a penalty of each token by itself, all that (3) can do, the area would be infinite: the defect is (60)'s.",
         run: "d = 1, n = 2, D = 4: the area where F₁ (ramps of δ, (59) repaired, penalties added up) differs from F̄₁ and one has a positive entry, for δ = 1/16, 1/32, 1/64",
         code: ("crates/monolayer-lab/src/claims/second_block.rs", "differing_area"),
         mutation: "each token's penalty by itself",
@@ -44,7 +44,7 @@ pub const CLAIMS: &[Claim] = &[
         number: "(70)",
         statement: "the share of cells with duplicate tokens vanishes like D^(−d)",
         printed: r"|G_D \setminus \tilde{G}_D| = O(D^{-d} |G_D|); d_p(F_2^{(FF)} \circ F_S^{(SA)} \circ \bar{F}_1^{(FF)}, \bar{f}) < \frac{\epsilon}{3} (70) for sufficiently large D",
-        note: "(71) follows from (55) and (70) as printed, with F̄₁; for the Transformer it needs F₁ without the bar, and (69).",
+        note: "The run counts cells, which is what (70) rests on; it does not measure d_p for the F₂ of (67), (68), which equation-68 finds false. \"Holds\" is for the share, and for an F₂ that does what is said of it. (71) follows from (55) and (70) as printed, with F̄₁; for the Transformer it needs F₁ without the bar, and (69).",
         run: "cells counted for d = 1, 2, n = 2, 3 and D to 32, against n(n−1)/2 D^(−d)",
         code: ("crates/monolayer-lab/src/claims/second_block.rs", "share_with_equal_tokens"),
         mutation: "D^(−dn) in the place of D^(−d)",
@@ -64,15 +64,30 @@ pub const CLAIMS: &[Claim] = &[
 ];
 
 fn equation_67(context: &Context) -> Result<Finding> {
-    let values = |middle: f64| [-1000.0, -1.0, 0.0, 1.0, 1000.0].map(|z| sum(&bump(middle), z));
-    let (printed, repaired) = (values(1.0), values(context.mutate(2.0, 3.0)));
-    let holds = |values: [f64; 5]| values[2] == 1.0 && values.iter().all(|value| (0.0..=1.0).contains(value));
-    Ok(Finding::repaired(holds(printed), holds(repaired))
-        .number("as printed at Z = 1001", printed[4])
-        .number("repaired at Z = 1001", repaired[4])
+    let scales = [1.0, 16.0, 1024.0, 1_048_576.0];
+    // The bump of d = n = L = 1, in multiples of 1/R from its center: these are exact.
+    let values = |f: f64, scale: f64, middle: f64| {
+        [-1000.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 1000.0].map(|z| bumps(f, scale, &[1.0], middle, &[1.0 + z / scale]))
+    };
+    // At the center f(L), and between low and high everywhere.
+    let holds = |values: [f64; 8], f: f64, [low, high]: [f64; 2]| {
+        values[3] == f && values.iter().all(|value| (low..=high).contains(value))
+    };
+    // For large enough R: some R would do.
+    let printed = scales.iter().any(|&scale| holds(values(1.0, scale, 1.0), 1.0, [0.0, 1.0]));
+    let repaired = scales.iter().all(|&scale| {
+        let middle = context.mutate(2.0, 3.0);
+        [1.0, 0.5, -1.0].iter().all(|&f: &f64| holds(values(f, scale, middle), f, [f.min(0.0), f.max(0.0)]))
+    });
+    let at = |scale: f64, middle: f64| bumps(1.0, scale, &[1.0], middle, &[3.0]);
+    let [a, b, c] = [1.0, 16.0, 1024.0].map(|scale| at(scale, 1.0));
+    Ok(Finding::repaired(printed, repaired)
+        .number("as printed at L + 2/R, R = 1", values(1.0, 1.0, 1.0)[6])
+        .number("R = 2^20", values(1.0, scales[3], 1.0)[6])
+        .number("as printed at L + 2, R = 1024", c)
+        .number("repaired at L + 2, R = 1024", at(1024.0, 2.0))
         .counterexample(format!(
-            "d = n = D = R = L = f(L) = 1: {} at Z = 1001, where at most 1 is printed",
-            printed[4]
+            "d = n = 1, f(L) = 1, every R: R z at Z = L + z for z ≥ 1/R, where at most 1 is printed; R = 1, 16, 1024: {a}, {b}, {c} at L + 2"
         )))
 }
 
@@ -109,14 +124,16 @@ fn equation_68(context: &Context) -> Result<Finding> {
         is(&ones, 1.0) && is(&minus, -1.0) && below && bounded
     };
     let (ones, minus, printed) = (at_centers(1.0, 2.0)[0], at_centers(-1.0, 2.0)[0], at_centers(1.0, 1.0)[0]);
-    let along = bumps(1.0, 1.0, &[0.0, 0.0], 2.0, &[1000.0, 0.0]);
+    // d = 2, n = 1, D = 2: the four tokens of the grid, two of which share a coordinate with (1/2, 1/2).
+    let tokens = [[0.5, 0.5], [0.5, 1.0], [1.0, 0.5], [1.0, 1.0]];
+    let plane: f64 = tokens.iter().map(|token| bumps(1.0, 1000.0, token, 2.0, &[0.5, 0.5])).sum();
     Ok(Finding::repaired(holds(1.0), holds(2.0))
-        .number("as printed, f ≡ 1: F₂(1/3, 2/3)", printed)
+        .number("without the factor 2, f ≡ 1: F₂(1/3, 2/3)", printed)
         .number("with the factor 2, f ≡ 1: F₂(1/3, 2/3)", ones)
         .number("with the factor 2, f ≡ −1: F₂(1/3, 2/3)", minus)
-        .number("d = 2, n = 1, f(L) = 1, R = 1, L = 0, with the factor 2: at (1000, 0)", along)
+        .number("d = 2, n = 1, D = 2, with the factor 2, f ≡ 1: F₂(1/2, 1/2)", plane)
         .counterexample(format!(
-            "d = 1, n = 2, D = 3, R = 1000, f ≡ 1: F₂(1/3, 2/3) is {printed:.4} as printed; with the factor 2 it is {ones:.4}, and {minus:.4} for f ≡ −1. d = 2, n = 1: with the factor 2 one bump is {along} at (1000, 0), far from its center"
+            "d = 1, n = 2, D = 3, R = 1000, f ≡ 1: F₂(1/3, 2/3) is {printed:.4}, where 1 is claimed; with the factor 2 it is {ones:.4}, and {minus:.4} for f ≡ −1. d = 2, n = 1, D = 2, f ≡ 1, with the factor 2: F₂(1/2, 1/2) is {plane:.4}"
         )))
 }
 

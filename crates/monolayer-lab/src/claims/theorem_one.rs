@@ -8,7 +8,7 @@ use monolayer::arithmetic::matrix::Matrix;
 use monolayer::paper::attention::{Attention, AttentionHead, AttentionKind, Mask};
 use monolayer::paper::hardmax::{HardmaxLayer, draw, line, mean_pooling, printed_pair};
 
-use super::support::{self, apart, outputs};
+use super::support::{self, apart, outputs, pairs_below};
 use super::{Claim, Context, Finding};
 
 pub const CLAIMS: &[Claim] = &[
@@ -28,8 +28,8 @@ pub const CLAIMS: &[Claim] = &[
         number: "Theorem 1, proof, (22) to (24)",
         statement: "no hardmax layer tells (α₁v, α₂v, α₄v) from (α₁v, α₃v, α₄v)",
         printed: r"v \in R^d nonzero, V = \{\alpha_1 v, \alpha_2 v, \alpha_3 v, \alpha_4 v\} \subset R^d (22) for some \alpha_1 < \alpha_2 < \alpha_3 < \alpha_4; (W_i^{(K)} v a^T)^T (W_i^{(Q)} v a^T) = a (W_i^{(K)} v)^T (W_i^{(Q)} v) a^T (23), a \in \{\alpha_1, \alpha_2, \alpha_3, \alpha_4\}^n \subset R^n; (W_i^{(K)} v a^T)^T (W_i^{(Q)} \alpha_2 v) = a (W_i^{(K)} v)^T (W_i^{(Q)} v) \alpha_2 = (W_i^{(K)} v)^T (W_i^{(Q)} v) \alpha_2 \cdot a (24); its maximum is achieved only where a is \alpha_1 or \alpha_4, so no number of heads distinguishes (\alpha_1 v, \alpha_2 v, \alpha_4 v) and (\alpha_1 v, \alpha_3 v, \alpha_4 v)",
-        note: "The scalar in (24) may be 0; then all places tie, and the head takes the mean of all tokens. (24) itself holds.",
-        run: "α = 1, 2, 3, 4: (1,2,4) and (1,3,4) through a head whose query is 0, exactly",
+        note: "The scalar in (24) may be 0. Then all places tie, and a head that shares ties equally takes the mean of all tokens. So it fails for every choice of α, v and d: with h = 1, W^(Q) = 0 and W^(O)W^(V)v = v the outputs at α₁v differ by (α₃ − α₂)v/3. The paper prints no rule for ties but that they sum to one. (24) itself holds.",
+        run: "all α₁ < α₂ < α₃ < α₄ from −5 to 5: both sequences through a head whose query is 0, exactly, against (α₃ − α₂)/3",
         code: ("crates/monolayer/src/paper/hardmax/mod.rs", "printed_pair"),
         mutation: "the head's query does not vanish",
         find: theorem_1_proof,
@@ -114,13 +114,31 @@ fn theorem_1_proof(context: &Context) -> Result<Finding> {
     if context.mutated {
         attention.heads[0].w_q = attention.heads[0].w_k.clone();
     }
-    let found = printed_pair(&HardmaxLayer::new(&attention), &[RBig::ONE])?;
+    let layer = HardmaxLayer::new(&attention);
+    // At the first token of (a1, a2, a4) and of (a1, a3, a4).
+    let outputs = |[a1, a2, a3, a4]: [i64; 4]| {
+        [[a1, a2, a4], [a1, a3, a4]].map(|sequence| layer.apply(&line(&sequence, &[RBig::ONE])).row(0)[0].clone())
+    };
+    let (mut choices, mut blind, mut as_argued) = (0, 0, 0);
+    for (a2, a3) in pairs_below(11).map(|(i, j)| (j as i64 - 5, i as i64 - 5)) {
+        for (a1, a4) in (-5..a2).flat_map(|a1| (a3 + 1..=5).map(move |a4| (a1, a4))) {
+            let [a, b] = outputs([a1, a2, a3, a4]);
+            choices += 1;
+            blind += usize::from(a == b);
+            as_argued += usize::from(b - a == RBig::from(a3 - a2) / RBig::from(3));
+        }
+    }
+    let found = printed_pair(&layer, &[RBig::ONE])?;
     let [a, b] = [0, 1].map(|i| &found.outputs[i][0][0]);
-    Ok(Finding::printed(found.blind())
+    // Printed for some alpha: one choice that is not told apart would do.
+    Ok(Finding::printed(blind > 0 || as_argued < choices)
+        .count("choices of α", choices)
+        .count("that the head does not tell apart", blind)
+        .count("that differ by (α₃ − α₂)/3", as_argued)
         .number("output for (1,2,4)", a.to_f64().value())
         .number("output for (1,3,4)", b.to_f64().value())
         .counterexample(format!(
-            "α = 1, 2, 3, 4, W^(Q) = 0: the mean of all tokens gives {a} for (1,2,4) and {b} for (1,3,4)"
+            "every α: h = 1, W^(Q) = 0, W^(O)W^(V)v = v, ties shared equally: the outputs at α₁v differ by (α₃ − α₂)v/3. α = 1, 2, 3, 4: {a} at 4 for (1,2,4) and {b} for (1,3,4)"
         )))
 }
 

@@ -14,8 +14,8 @@ pub const CLAIMS: &[Claim] = &[
         number: "(42), (43), (44)",
         statement: "ids of one token in different sets are further apart than (42) (repaired: times 8 ε r_min)",
         printed: r"X^{(i)}_{:,k} = X^{(j)}_{:,l}, V^{(i)} \ne V^{(j)}: ||F_S^{(SA)}(X^{(i)})_{:,k} - F_S^{(SA)}(X^{(j)})_{:,l}|| = ||W^{(O)} (W^{(V)} X^{(i)}) \sigma_S[a^{(i)}] - W^{(O)} (W^{(V)} X^{(j)}) \sigma_S[a^{(j)}]|| = ||W^{(O)} u''|| \cdot |(v^T X^{(i)}) \sigma_S[a^{(i)}] - (v^T X^{(j)}) \sigma_S[a^{(j)}]| > \frac{\epsilon}{4 r_{\max}} \cdot \frac{\delta'}{(|V| + 1)^4 \pi d \delta r_{\max}} (42), \delta = 2 \log n + 3 (43), \delta' = (\log n)^2 e^{-2r} with r = (|V| + 1)^4 \frac{\pi d \delta r_{\max}^2}{8 \epsilon r_{\min}} (44)",
-        note: "(45) has the factor, and (41) gives it: its absence may be the transcription's. For 8 ε r_min ≥ 1 the printed bound is not above (45), so true.",
-        run: "pairs of three numbers up to 4 times 2^-p with the proof's weights, the gap enclosed in logarithms: the smallest p",
+        note: "(45) has the factor, and (41) gives it: its absence may be the transcription's. The run is for the proof's weights (29) to (32), of which (42) speaks, with |uᵀu'| exactly as in (29) and constants strictly beyond the norms and distances, and only for n = 2, d = 1. For 8 ε r_min ≥ 1 the printed bound is not above (45), so true.",
+        run: "pairs of three numbers up to 4 times 2^-p with the proof's weights, the gap enclosed in balls: the smallest p",
         code: ("crates/monolayer/src/paper/counterexamples.rs", "equation_42"),
         mutation: "the repair drops the factor, too",
         find: equation_42,
@@ -35,7 +35,7 @@ pub const CLAIMS: &[Claim] = &[
         id: "equation-47",
         number: "(46), (47), proof of Corollary 1",
         statement: "some weights give ids further apart than (47), as Theorem 2 is cited for (repaired: (8), without harm to Corollary 1)",
-        printed: r"by Theorem 2 there are W^{(O)} \in R^{d \times s}, W^{(V)}, W^{(K)}, W^{(Q)} \in R^{s \times d} such that F_S^{(SA)} with h = 1 is an (r, \delta)-contextual mapping for X^{(1)}, \dots, X^{(N)}, r = r_{\max} + \frac{\epsilon}{4} (46), \delta = \frac{\epsilon r_{\min} \log n}{r_{\max}^2 (|V| + 1)^4 (2 \log n + 3) \pi d} \cdot \exp(-(|V| + 1)^4 \frac{(2 \log n + 3) \pi d r_{\max}^2}{4 \epsilon r_{\min}}) (47)",
+        printed: r"by Theorem 2 there are W^{(O)} \in R^{d \times s}, W^{(V)}, W^{(K)}, W^{(Q)} \in R^{s \times d} with which F_S^{(SA)}, h = 1, is an (r, \delta)-contextual mapping for X^{(1)}, \dots, X^{(N)}, r = r_{\max} + \frac{\epsilon}{4} (46), \delta = \frac{\epsilon r_{\min} \log n}{r_{\max}^2 (|V| + 1)^4 (2 \log n + 3) \pi d} \cdot \exp(-(|V| + 1)^4 \frac{(2 \log n + 3) \pi d r_{\max}^2}{4 \epsilon r_{\min}}) (47)",
         note: "(47) is (8)/(2 ε log n): stronger than (8) where 2 ε log n < 1. It does not change when all tokens are scaled.",
         run: "pairs of −4, −3, 4 times 2^-p: the p from which the proof's ids are closer than (47), and the p from which twice the radius (46) is below it",
         code: ("crates/monolayer/src/paper/counterexamples.rs", "equation_47"),
@@ -56,14 +56,14 @@ pub const CLAIMS: &[Claim] = &[
 ];
 
 fn equation_42(context: &Context) -> Result<Finding> {
-    let found = small_for_42()?;
+    let found = small_for_42();
     let repaired = found.log2_ids.lo() > context.mutate(found.log2_8, found.log2_42);
     Ok(Finding::repaired(found.log2_ids.hi() >= found.log2_42, repaired)
         .number("log2 of (42)", found.log2_42)
         .number("log2 of the closest ids, at most", found.log2_ids.hi())
         .number("log2 of (42) times 8 ε r_min, that is (8)", found.log2_8)
         .counterexample(format!(
-            "tokens {:?} times 2^-{} in pairs, d = 1: (42) is 2^{:.2}, the closest ids are 2^{:.2} apart or less",
+            "tokens {:?} times 2^-{} in pairs, d = 1: (42) is 2^{:.3}, the closest ids are 2^{:.3} apart",
             found.tokens,
             found.power,
             found.log2_42,
@@ -88,7 +88,7 @@ fn equation_45(context: &Context) -> Result<Finding> {
 }
 
 fn equation_47(context: &Context) -> Result<Finding> {
-    let [weights, maps] = small_for_47()?;
+    let [weights, maps] = small_for_47();
     // All ids of a contextual mapping are in a ball of radius r, so less than 2 r apart.
     let printed = weights.log2_ids.hi() >= weights.log2_47 && maps.log2_diameter >= maps.log2_47;
     let repaired = weights.log2_ids.lo() > context.mutate(weights.log2_8, weights.log2_47);
@@ -99,7 +99,7 @@ fn equation_47(context: &Context) -> Result<Finding> {
         .number("power for every map", f64::from(maps.power))
         .number("log2 of 2(r_max + ε/4) there", maps.log2_diameter)
         .counterexample(format!(
-            "pairs of −4, −3, 4 times 2^-{}: (47) is 2^{:.2}, the proof's ids are 2^{:.2} apart or less; times 2^-{} no map at all has such a gap within radius r",
+            "pairs of −4, −3, 4 times 2^-{}: (47) is 2^{:.3}, the proof's ids are 2^{:.3} apart; times 2^-{} no map at all has such a gap within radius r",
             weights.power,
             weights.log2_47,
             weights.log2_ids.hi(),

@@ -4,22 +4,23 @@ use std::path::Path;
 
 use crate::approximation_study::{self as study, Row};
 use monolayer::approximate::Approximator;
-use monolayer::approximate::distance::distance;
 use monolayer::approximate::expression::{Expression, Program};
 use monolayer::approximate::function::Function as _;
+use monolayer::approximate::measured_distance::distance;
 use monolayer::arithmetic::kernels::Real;
 use monolayer::model::Model;
 use monolayer::model::forward;
 use monolayer::{AnyModel, Error, Result};
 use monolayer_train::Options;
-use monolayer_train::options::{Rank, Schedule};
-use monolayer_train::source::{Function, Source};
+use monolayer_train::options::Rank;
+use monolayer_train::schedule::Schedule;
+use monolayer_train::training_data::{Function, Source};
 use serde_json::{Value, json};
 
 use super::point::{at, found};
 use super::training::{Training, nearest};
 use super::{At, Experiment, Found, Points, Settings};
-use crate::plot::axis::number;
+use crate::plot::scale::number;
 use crate::plot::{Axis, Figure};
 
 /// What approximates.
@@ -143,7 +144,7 @@ impl Experiment for Approximation {
         let mut text = format!(
             "Tokens of {} coordinates, sequences of {}; d_2 of eq. 1, measured at points that no model was made from. Trained models \
              have as many parameters as the compiled one of the same grid, and no embedding: their tokens have the function's \
-             dimension. What is compiled without the quantizer has one layer of rank 1 and reads one projection.\n\n",
+             dimension. What is compiled without the quantizer has one layer of rank 1; its read-out sees all coordinates and has at most 500 units.\n\n",
             number(settings.number("dim").unwrap_or(f64::NAN)),
             number(settings.number("length").unwrap_or(f64::NAN)),
         );
@@ -221,13 +222,7 @@ fn train(settings: &Settings, at: &At, f: &Program, name: &str, parameters: usiz
     let apply = |x: &[f64], y: &mut [f64]| f.values(x, y);
     let text = f.expression().text().to_owned();
     let function = Function { text, dim, length, samples: settings.count("samples")?, apply: &apply };
-    let training = Training {
-        source: Source::Function(&function),
-        options: &options,
-        fixed: &[],
-        enough: 1.0,
-        stop: settings.stop,
-    };
+    let training = Training::of_all(Source::Function(&function), &options, settings.stop);
     let trained = training.run(scratch)?;
     let points = settings.count("points")?;
     let model = AnyModel::open(scratch)?;

@@ -10,7 +10,7 @@ use super::learner::{CompiledLearner, Task, all};
 use super::point::{at, found};
 use super::tasks::distinct;
 use super::{At, Experiment, Found, Learner, Points, Settings};
-use crate::plot::axis::number;
+use crate::plot::scale::number;
 use crate::plot::{Axis, Figure, Heat};
 
 /// The experiment.

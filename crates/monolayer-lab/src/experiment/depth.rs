@@ -4,13 +4,13 @@ use std::path::Path;
 
 use monolayer::{Error, Result};
 use monolayer_train::Options;
-use monolayer_train::source::Source;
+use monolayer_train::training_data::Source;
 use serde_json::{Value, json};
 
 use super::point::{at, found};
 use super::training::{Training, median_curve, size, with_parameters};
 use super::{At, Experiment, Found, Points, Settings};
-use crate::plot::axis::number;
+use crate::plot::scale::number;
 use crate::plot::{Axis, Figure};
 
 /// The experiment.
@@ -69,8 +69,7 @@ impl Experiment for Depth {
         };
         let options =
             with_parameters(&Options { layers: at.count("layers"), ..one.clone() }, &data, size(&one, &data)?)?;
-        let training =
-            Training { source: Source::Data(&data), options: &options, fixed: &[], enough: 1.0, stop: settings.stop };
+        let training = Training::of_all(Source::Data(&data), &options, settings.stop);
         let trained = training.run(scratch)?;
         Ok(found(json!({
             "hidden": options.hidden,

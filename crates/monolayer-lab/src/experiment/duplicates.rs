@@ -12,7 +12,7 @@ use super::learner::{Task, all};
 use super::point::{at, found};
 use super::tasks::random_labels;
 use super::{At, Experiment, Found, Learner, Points, Settings};
-use crate::plot::axis::number;
+use crate::plot::scale::number;
 use crate::plot::{Axis, Figure};
 
 /// The experiment.
@@ -65,7 +65,7 @@ impl Experiment for Duplicates {
             |range: std::ops::Range<usize>| ids[range].iter().collect::<std::collections::HashSet<_>>().len();
         let repeats: f64 = data.ranges().map(|r| r.len() as f64 / different(r) as f64).sum::<f64>() / count as f64;
         // No weights do better than the contexts allow.
-        let contexts = Contexts::new(&ids, &data.offsets, Mask::None, positions);
+        let contexts = Contexts::new(&ids, &data.offsets, &Mask::None, positions);
         let impossible = contexts.agree(&data.label_ids().unwrap_or_default()).impossible.len();
         let task =
             Task { data: &data, positions, seed: at.seed(), quick: settings.quick, scratch, stop: settings.stop };

@@ -11,7 +11,7 @@ use monolayer_train::ceilings::Ceilings;
 use monolayer_train::checkpoint::FILE;
 use monolayer_train::metrics::Metrics;
 use monolayer_train::run::{End, Event, Job, train};
-use monolayer_train::source::Source;
+use monolayer_train::training_data::Source;
 use serde_json::{Value, json};
 
 use super::learner::{CompiledLearner, Learner as _, Task};

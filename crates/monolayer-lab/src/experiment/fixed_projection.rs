@@ -13,13 +13,13 @@ use monolayer::paper::attention::Mask;
 use monolayer::{AnyModel, Dataset, Error, Result};
 use monolayer_train::Options;
 use monolayer_train::run::Fixed;
-use monolayer_train::source::Source;
+use monolayer_train::training_data::Source;
 use serde_json::{Value, json};
 
 use super::point::{at, found};
 use super::training::{Training, median_curve};
 use super::{At, Experiment, Found, Points, Settings};
-use crate::plot::axis::number;
+use crate::plot::scale::number;
 use crate::plot::{Axis, Figure};
 
 /// How attention is trained, or fixed.
@@ -80,15 +80,9 @@ impl Experiment for FixedProjection {
             attention => Some(theorem(settings, &data, &options, attention, scratch)?),
         };
         let fixed = map.as_ref().map_or_else(Vec::new, tensors);
-        let training = Training {
-            source: Source::Data(&data),
-            options: &options,
-            fixed: &fixed,
-            enough: 1.0,
-            stop: settings.stop,
-        };
+        let training = Training { source: Source::Data(&data), options: &options, fixed: &fixed, stop: settings.stop };
         let trained = training.run(&scratch.join("run"))?;
-        let contexts = Contexts::new(&data.token_ids(), &data.offsets, Mask::None, options.positions);
+        let contexts = Contexts::new(&data.token_ids(), &data.offsets, &Mask::None, options.positions);
         let impossible = contexts.agree(&data.label_ids().unwrap_or_default()).impossible.len();
         Ok(found(json!({
             "accuracy": trained.best(),
@@ -96,7 +90,7 @@ impl Experiment for FixedProjection {
             "parameters": trained.parameters - fixed.iter().map(|fixed| fixed.numbers.len()).sum::<usize>(),
             "kappa": map.map(|map| length(&map.v_q) / length(&map.v)).filter(|kappa| kappa.is_finite()),
             "by_words": word_majority(&data, &data),
-            "possible": 1.0 - impossible as f64 / data.tokens() as f64,
+            "possible": 1.0 - impossible as f64 / (data.tokens() - data.free()) as f64,
             "diverged": trained.diverged,
             "curve": trained.curve(),
         })))
@@ -143,8 +137,7 @@ fn theorem(settings: &Settings, data: &Dataset, options: &Options, scale: &str, 
     // No epoch: what is written is the model before its first step.
     let none = Options { epochs: 0, ..options.clone() };
     let start = scratch.join("start");
-    let training =
-        Training { source: Source::Data(data), options: &none, fixed: &[], enough: 1.0, stop: settings.stop };
+    let training = Training::of_all(Source::Data(data), &none, settings.stop);
     training.run(&start)?;
     let vectors = token_vectors(&AnyModel::open(&start)?.widened())?;
     let view = View::new(data, &vectors, Mask::None);
@@ -166,7 +159,13 @@ fn theorem(settings: &Settings, data: &Dataset, options: &Options, scale: &str, 
 fn token_vectors(model: &Model<f64>) -> Result<TokenVectors> {
     let words = model.words.as_ref().ok_or_else(|| Error::mismatch("no words", "use data of words with classes"))?;
     let d = model.transformer.d;
-    Ok(TokenVectors { words: words.embedding.clone(), positions: model.positions.clone(), word_columns: d, used: d })
+    Ok(TokenVectors {
+        words: words.embedding.clone(),
+        positions: model.positions.clone(),
+        start: None,
+        word_columns: d,
+        used: d,
+    })
 }
 
 /// Attention that adds nothing.

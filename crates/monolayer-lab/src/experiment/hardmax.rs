@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::point::{at, found};
 use super::{At, Experiment, Found, Points, Settings};
-use crate::plot::axis::number;
+use crate::plot::scale::number;
 use crate::plot::{Axis, Figure, Point};
 
 /// Same minimum, same maximum, same mean: all that a hardmax head can return.

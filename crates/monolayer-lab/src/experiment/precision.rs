@@ -9,7 +9,7 @@ use super::learner::{Learner as _, Task};
 use super::point::{at, found};
 use super::tasks::{distinct, prefix};
 use super::{At, Experiment, Found, Points, Settings, learner};
-use crate::plot::axis::number;
+use crate::plot::scale::number;
 use crate::plot::{Axis, Figure};
 
 /// The experiment.

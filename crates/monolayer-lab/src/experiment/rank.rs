@@ -12,8 +12,9 @@ use monolayer::data::token_vectors::TokenVectors;
 use monolayer::paper::attention::Mask;
 use monolayer::{Error, Result};
 use monolayer_train::Options;
-use monolayer_train::options::{Rank, Schedule};
-use monolayer_train::source::{Function, Source};
+use monolayer_train::options::Rank;
+use monolayer_train::schedule::Schedule;
+use monolayer_train::training_data::{Function, Source};
 use rand::RngExt as _;
 use rand_distr::StandardNormal;
 use serde_json::{Value, json};
@@ -22,7 +23,7 @@ use super::point::{at, found};
 use super::tasks::random;
 use super::training::{Training, median_curve, nearest, size, with_parameters};
 use super::{At, Experiment, Found, Points, Settings};
-use crate::plot::axis::number;
+use crate::plot::scale::number;
 use crate::plot::{Axis, Figure};
 
 /// Training labels, training a function, and the ids of random projections.
@@ -186,8 +187,7 @@ fn labels(settings: &Settings, at: &At, scratch: &Path) -> Result<Found> {
     };
     let one = Options { rank: Rank::Of(1), hidden: settings.count("hidden")?, ..options.clone() };
     let options = with_parameters(&options, &data, size(&one, &data)?)?;
-    let training =
-        Training { source: Source::Data(&data), options: &options, fixed: &[], enough: 1.0, stop: settings.stop };
+    let training = Training::of_all(Source::Data(&data), &options, settings.stop);
     let trained = training.run(scratch)?;
     Ok(found(json!({
         "hidden": options.hidden,
@@ -224,13 +224,7 @@ fn function(settings: &Settings, at: &At, scratch: &Path) -> Result<Found> {
     let wanted = sizes(Rank::Of(1), settings.count("function_hidden")?)?;
     let hidden = nearest(wanted, sizes(options.rank, 1)?, sizes(options.rank, 2)?);
     let options = Options { hidden, ..options };
-    let training = Training {
-        source: Source::Function(&function),
-        options: &options,
-        fixed: &[],
-        enough: 1.0,
-        stop: settings.stop,
-    };
+    let training = Training::of_all(Source::Function(&function), &options, settings.stop);
     let trained = training.run(scratch)?;
     let error = trained.history.iter().map(|metrics| metrics.train_loss).fold(f64::INFINITY, f64::min).sqrt();
     Ok(found(json!({

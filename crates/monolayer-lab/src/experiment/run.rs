@@ -83,7 +83,7 @@ fn claim(directory: &Path, config: &Value) -> Result<()> {
         Ok(_) => Err(Error::model(
             &path,
             "the directory holds another run",
-            "give another --out, or remove the directory to start over",
+            "give another `out`, or remove the directory to start over",
         )),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let text = serde_json::to_string_pretty(config).unwrap_or_default() + "\n";

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use super::point::{at, found};
 use super::tasks::random;
 use super::{At, Experiment, Found, Points, Settings};
-use crate::plot::axis::number;
+use crate::plot::scale::number;
 use crate::plot::{Axis, Figure, Point};
 
 /// What is varied: the parameter, what it is, its unit.

@@ -12,7 +12,7 @@ use super::learner::{Task, all};
 use super::point::{at, found};
 use super::tasks::{labeled, random};
 use super::{At, Experiment, Found, Learner, Points, Settings};
-use crate::plot::axis::number;
+use crate::plot::scale::number;
 use crate::plot::{Axis, Figure};
 
 /// The experiment.

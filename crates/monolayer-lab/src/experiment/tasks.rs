@@ -48,7 +48,7 @@ pub fn labeled(sequences: &[Vec<usize>], labels: usize, seed: u64) -> Dataset {
 pub fn dataset(sequences: &[Vec<usize>], classes: Vec<Vec<usize>>) -> Dataset {
     let (mut vocabulary, mut names) = (Vocabulary::default(), Vocabulary::default());
     let ids: Vec<u32> = sequences.iter().flatten().map(|w| vocabulary.add(&format!("w{w}"))).collect();
-    let labels: Vec<u32> = classes.into_iter().flatten().map(|l| names.add(&format!("y{l}"))).collect();
+    let labels = classes.into_iter().flatten().map(|l| Some(names.add(&format!("y{l}")))).collect();
     let mut offsets = vec![0];
     for sequence in sequences {
         offsets.push(offsets[offsets.len() - 1] + sequence.len());

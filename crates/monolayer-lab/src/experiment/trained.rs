@@ -2,8 +2,9 @@
 
 use monolayer::Result;
 use monolayer_train::Options;
-use monolayer_train::options::{Rank, Schedule};
-use monolayer_train::source::Source;
+use monolayer_train::options::Rank;
+use monolayer_train::schedule::Schedule;
+use monolayer_train::training_data::Source;
 
 use super::learner::{CompiledLearner, Learned, Learner, Task};
 use super::training::{Training, size, with_parameters};
@@ -45,8 +46,7 @@ impl Learner for TrainedLearner {
         let fits = |options: &Options| size(options, task.data).is_ok_and(|size| 2 * size <= parameters);
         let options = DIMENSIONS.map(with).into_iter().find(fits).unwrap_or(options);
         let options = with_parameters(&options, task.data, parameters)?;
-        let training =
-            Training { source: Source::Data(task.data), options: &options, fixed: &[], enough: 1.0, stop: task.stop };
+        let training = Training::of_all(Source::Data(task.data), &options, task.stop);
         let trained = training.run(task.scratch)?;
         Ok(Learned {
             right: (trained.best() * task.data.tokens() as f64).round() as usize,

@@ -8,13 +8,13 @@ use monolayer_train::Options;
 use monolayer_train::checkpoint::{FILE, Progress};
 use monolayer_train::metrics::Metrics;
 use monolayer_train::run::{End, Event, Fixed, Job, train};
-use monolayer_train::source::Source;
+use monolayer_train::training_data::Source;
 use serde_json::{Value, json};
 
 use super::{Points, interrupted};
 use crate::plot::Point;
 
-/// What is trained, and when it is enough.
+/// What is trained, and how. It ends early where the training accuracy is 1: nothing is left to learn.
 pub struct Training<'a> {
     /// What is trained on.
     pub source: Source<'a>,
@@ -22,8 +22,6 @@ pub struct Training<'a> {
     pub options: &'a Options,
     /// Tensors that are not trained.
     pub fixed: &'a [Fixed],
-    /// The training accuracy at which nothing is left to learn.
-    pub enough: f64,
     /// Whether to stop as soon as what was done is safe.
     pub stop: fn() -> bool,
 }
@@ -41,10 +39,15 @@ pub struct Trained {
     pub diverged: bool,
 }
 
-impl Training<'_> {
+impl<'a> Training<'a> {
+    /// All tensors are trained.
+    pub fn of_all(source: Source<'a>, options: &'a Options, stop: fn() -> bool) -> Self {
+        Self { source, options, fixed: &[], stop }
+    }
+
     /// Trains in a directory, from its checkpoint on where there is one.
     pub fn run(&self, directory: &Path) -> Result<Trained> {
-        let enough = |metrics: &Metrics| metrics.train_accuracy.is_some_and(|share| share >= self.enough);
+        let enough = |metrics: &Metrics| metrics.train_accuracy.is_some_and(|share| share >= 1.0);
         let resume = directory.join(FILE).is_file();
         let mut learned = resume && Progress::read(directory)?.history.last().is_some_and(enough);
         let job = Job { source: self.source, dev: None, options: self.options, out: directory, fixed: self.fixed };
@@ -113,7 +116,7 @@ pub fn median_curve(points: &Points, name: &str) -> Vec<Point> {
 /// Numbers trained by these options on words with classes.
 pub fn size(options: &Options, data: &Dataset) -> Result<usize> {
     let words = data.token_ids().into_iter().max().map_or(0, |id| id as usize + 1);
-    let labels = data.label_ids().and_then(|ids| ids.into_iter().max()).map(|id| id as usize + 1);
+    let labels = data.label_ids().and_then(|ids| ids.into_iter().flatten().max()).map(|id| id as usize + 1);
     // The trainer adds a row for unknown words.
     Ok(options.architecture(Some(words + 1), None, labels, data.longest())?.parameters())
 }

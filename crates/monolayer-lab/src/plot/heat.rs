@@ -1,8 +1,8 @@
 //! Heat maps: a value for each cell of a grid, written into the cell where there is room.
 
-use super::axis::number;
+use super::draw::{LABEL, MARGIN, SMALL};
 use super::ink::Ink;
-use super::layout::{LABEL, MARGIN, SMALL};
+use super::scale::number;
 use super::scene::{Anchor, Scene};
 use super::text::text_width;
 use super::{Figure, Heat};

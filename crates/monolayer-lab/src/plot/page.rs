@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::layout::{Frame, plan};
+use super::draw::{Frame, plan};
 use super::svg::escape;
 use super::{Figure, Mark};
 

@@ -107,10 +107,10 @@ class Curve {
     this.line(this.left, at, this.right, at, "axis");
     token.values.forEach((value, j) => {
       const disc = this.add("circle", { cx: this.x(value), cy: at, r: 2 + 9 * Math.sqrt(token.weights[j]), class: "weight" });
-      this.hover(disc, [`“${tour.words[j]}”`, `projection ${page.number(value)}`, `attention weight ${page.number(token.weights[j], 3)}`]);
+      this.hover(disc, [`“${token.seen[j]}”`, `projection ${page.number(value)}`, `attention weight ${page.number(token.weights[j], 3)}`]);
     });
     this.add("circle", { cx: this.x(token.id), cy: at, r: 6, style: `fill:${tour.color(token.label)}`, class: "mark" });
-    const rows = stagger(token.values.map((value, j) => ({ x: this.x(value), text: tour.words[j] })), this.left, this.right);
+    const rows = stagger(token.values.map((value, j) => ({ x: this.x(value), text: token.seen[j] })), this.left, this.right);
     const depth = Math.max(...rows.map((r) => r.row)) + 1;
     for (const { x, at: place, row, text } of rows) {
       this.line(x, at + 3, x, at + 10 + 15 * row, "leader");

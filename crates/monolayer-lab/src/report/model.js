@@ -25,8 +25,9 @@ class Model {
   constructor(data) {
     this.d = data.d;
     this.labels = data.labels;
-    this.causal = data.mask === "causal";
+    this.mask = data.mask;
     this.maxLength = data.maxLength;
+    this.start = data.start; // a word before every sentence, or null
     this.rows = new Map(Object.entries(data.rows));
     this.tensors = {};
     for (const [name, tensor] of Object.entries(data.tensors)) this.tensors[name] = unpack(tensor);
@@ -38,12 +39,23 @@ class Model {
     return this.rows.get(word) ?? this.rows.get("<unk>");
   }
 
+  // Whether the word at place `query` sees the one at place `key`.
+  sees(query, key) {
+    const { prefix, band, rows } = this.mask;
+    if (prefix !== undefined) return key < prefix || key <= query;
+    if (band !== undefined) return query - key <= band[0] && key - query <= band[1];
+    if (rows !== undefined) return rows[query][key] === "1";
+    return this.mask !== "causal" || key <= query;
+  }
+
   // Why a sentence cannot be run, or null.
   obstacle(words) {
     if (words.length === 0) return "Type some words, separated by spaces.";
     const unknown = words.find((word) => this.row(word) === undefined);
     if (unknown !== undefined) return `The model does not know the word “${unknown}”, or this page does not hold it.`;
-    if (this.maxLength !== null && words.length > this.maxLength) return `At most ${this.maxLength} words.`;
+    const places = (this.maxLength ?? Infinity) - (this.start === null ? 0 : 1);
+    const most = Math.min(places, this.mask.rows?.length ?? Infinity);
+    if (words.length > most) return `At most ${most} words.`;
     return null;
   }
 
@@ -64,7 +76,8 @@ class Model {
       return sum;
     };
     const positions = tensors["positions.weight"];
-    const tokens = words.map((word, place) => {
+    const all = this.start === null ? words : [this.start, ...words], first = all.length - words.length;
+    const tokens = all.map((word, place) => {
       const start = this.row(word)[0] * d;
       return Float64Array.from({ length: d }, (_, i) =>
         round(tensors["embedding.weight"][start + i] + (positions ? positions[place * d + i] : 0)));
@@ -72,15 +85,17 @@ class Model {
     const project = (name) => tokens.map((x) => dot(tensors[`layers.0.attention.${name}`], 0, x));
     const queries = project("w_q"), keys = project("w_k"), values = project("w_v");
     const output = tensors["layers.0.attention.w_o"];
-    return tokens.map((x, t) => {
-      const seen = this.causal ? t + 1 : tokens.length;
-      const [k, v, y] = [keys.slice(0, seen), values.slice(0, seen), queries[t]];
+    return tokens.slice(first).map((x, own) => {
+      const t = first + own;
+      // Everyone sees the start token; the mask is about the others.
+      const seen = tokens.map((_, i) => i).filter((i) => i < first || this.sees(own, i - first));
+      const [k, v, y] = [seen.map((i) => keys[i]), seen.map((i) => values[i]), queries[t]];
       const { id, weights } = Model.mix(k, v, y);
       const h = x.map((value, i) => round(value + round(output[i] * round(id))));
       const firing = this.firing(h, dot, round);
       const out = this.feedForward(h, firing, round);
       const scores = this.labels.map((_, l) => round(dot(tensors["head.weight"], l * d, out) + tensors["head.bias"][l]));
-      return { keys: k, values: v, y, id, weights, firing, scores, ...this.decide(scores) };
+      return { seen: seen.map((i) => all[i]), keys: k, values: v, y, id, weights, firing, scores, ...this.decide(scores) };
     });
   }
 

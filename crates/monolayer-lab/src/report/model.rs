@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{Data, Section, card, data_block, sample, tour};
 use crate::example;
-use crate::plot::axis::number;
+use crate::plot::scale::number;
 
 /// The section of a model. Without data a model of the embedded example is shown with that.
 pub fn section(directory: &Path, data: Option<&Data>) -> Result<Section> {

@@ -8,7 +8,7 @@ use monolayer::{Error, Result};
 use serde_json::Value;
 
 use super::{Section, figure, text};
-use crate::plot::axis::number;
+use crate::plot::scale::number;
 use crate::plot::{Axis, Figure, Point};
 
 /// At most so many rows of a table are shown.

@@ -4,8 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use monolayer::arithmetic::kernels::{Real, dot};
 use monolayer::data::Tokens;
-use monolayer::paper::attention::{AttentionKind, Mask};
-use monolayer::{Dataset, Matrix, Model};
+use monolayer::data::context::check_mask;
+use monolayer::model::Words;
+use monolayer::paper::attention::AttentionKind;
+use monolayer::{Dataset, Mask, Matrix, Model};
 
 /// At most so many sentences are shown.
 const SENTENCES: usize = 60;
@@ -44,21 +46,23 @@ impl Reading {
         let rows: Vec<Option<u32>> =
             vocabulary.names().iter().map(|word| known.vocabulary.get(word).or(unknown)).collect();
         let words: Vec<u32> = ids.iter().map(|&id| rows[id as usize]).collect::<Option<_>>()?;
-        if model.positions.as_ref().is_some_and(|positions| data.longest() > positions.rows) {
+        let places = data.longest() + usize::from(known.start.is_some());
+        if model.positions.as_ref().is_some_and(|positions| places > positions.rows) {
             return None;
         }
         let attention = model.transformer.layers[0].attention.as_ref()?;
+        check_mask(data, &attention.mask).ok()?;
         let [q, k, v] = Projected::of(model)?;
         let mut out = Vec::with_capacity(words.len());
         for range in data.ranges() {
             let sentence = &words[range];
             for place in 0..sentence.len() {
-                let visible = if attention.mask == Mask::Causal { place + 1 } else { sentence.len() };
                 let y = q.at(sentence, place);
-                let scores: Vec<f64> = (0..visible).map(|i| y * k.at(sentence, i)).collect();
+                let [keys, values] = [&k, &v].map(|projected| projected.seen(&attention.mask, sentence, place));
+                let scores: Vec<f64> = keys.iter().map(|k| y * k).collect();
                 let top = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
                 let weights: Vec<f64> = scores.iter().map(|s| (s - top).exp()).collect();
-                let mixed: f64 = weights.iter().enumerate().map(|(i, w)| w * v.at(sentence, i)).sum();
+                let mixed: f64 = weights.iter().zip(&values).map(|(w, v)| w * v).sum();
                 out.push(mixed / weights.iter().sum::<f64>());
             }
         }
@@ -69,22 +73,35 @@ impl Reading {
 /// The inner products of words and places with one row of weights.
 pub struct Projected {
     words: Vec<f64>,
+    /// Of the places of a sentence's own words.
     places: Vec<f64>,
+    /// Of the start token, at its place.
+    start: Option<f64>,
 }
 
 impl Projected {
     /// Queries, keys and values of a model without [`obstacle`].
     pub fn of<R: Real>(model: &Model<R>) -> Option<[Self; 3]> {
-        let words = &model.words.as_ref()?.embedding;
+        let words = model.words.as_ref()?;
         let head = &model.transformer.layers[0].attention.as_ref()?.heads[0];
         Some([&head.w_q, &head.w_k, &head.w_v].map(|w| Self::new(w, words, model.positions.as_ref())))
     }
 
-    fn new<R: Real>(w: &Matrix<R>, words: &Matrix<R>, places: Option<&Matrix<R>>) -> Self {
+    fn new<R: Real>(w: &Matrix<R>, words: &Words<R>, places: Option<&Matrix<R>>) -> Self {
         let wide = |row: &[R]| row.iter().map(|x| x.to_f64()).collect::<Vec<f64>>();
         let w = wide(w.row(0));
-        let products = |rows: &Matrix<R>| rows.iter_rows().map(|row| dot(&w, &wide(row))).collect();
-        Self { words: products(words), places: places.map_or_else(Vec::new, products) }
+        let products = |rows: &Matrix<R>| rows.iter_rows().map(|row| dot(&w, &wide(row))).collect::<Vec<f64>>();
+        let (embedding, mut places) = (products(&words.embedding), places.map_or_else(Vec::new, products));
+        // The start token has the first of the places.
+        let start = words.start.map(|row| embedding[row as usize] + places.first().copied().unwrap_or(0.0));
+        places.drain(..usize::from(start.is_some()).min(places.len()));
+        Self { words: embedding, places, start }
+    }
+
+    /// The products of the tokens that the one at a place of a sentence sees, the start token's first.
+    pub fn seen(&self, mask: &Mask, sentence: &[u32], place: usize) -> Vec<f64> {
+        let own = mask.seen(place, sentence.len()).places().map(|i| self.at(sentence, i));
+        self.start.into_iter().chain(own).collect()
     }
 
     /// The product at a place of a sentence.
@@ -101,7 +118,7 @@ pub fn choose(data: &Dataset) -> Vec<usize> {
     let words = data.token_ids();
     let mut labels: HashMap<u32, HashSet<u32>> = HashMap::new();
     for (&word, label) in words.iter().zip(data.label_ids().unwrap_or_default()) {
-        labels.entry(word).or_default().insert(label);
+        labels.entry(word).or_default().extend(label);
     }
     let ambiguous =
         |i: usize| data.range(i).filter(|&t| labels.get(&words[t]).is_some_and(|labels| labels.len() > 1)).count();

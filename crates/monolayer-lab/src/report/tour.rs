@@ -7,7 +7,8 @@ use std::path::Path;
 
 use monolayer::arithmetic::kernels::Real;
 use monolayer::model;
-use monolayer::{Dataset, Error, Model, Result};
+use monolayer::model::mask_file::MaskConfig;
+use monolayer::{Dataset, Error, Mask, Model, Result};
 use monolayer_check::{TokenVerdict, Verdict};
 use serde_json::{Value, json};
 
@@ -45,7 +46,8 @@ pub fn tour<R: Real>(directory: &Path, model: &Model<R>, data: &Dataset) -> Resu
         "d": config.d,
         "dtype": config.dtype,
         "maxLength": config.max_length,
-        "mask": config.layers[0].attention.as_ref().map(|a| a.mask),
+        "start": config.start,
+        "mask": model.transformer.layers[0].attention.as_ref().map(|a| mask(&a.mask)),
         "tensors": numbers,
         "rows": rows,
         "shown": chosen.len(),
@@ -56,6 +58,13 @@ pub fn tour<R: Real>(directory: &Path, model: &Model<R>, data: &Dataset) -> Resu
         "ratios": certainty,
     });
     Ok(Some((value, scope)))
+}
+
+/// A mask for the page's script, which has no files: a matrix by its rows.
+fn mask(mask: &Mask) -> Value {
+    let Mask::Matrix(matrix) = mask else { return json!(MaskConfig::new(mask)) };
+    let row = |place: usize| matrix.row(place).iter().map(|&entry| char::from(b'0' + entry)).collect::<String>();
+    json!({ "rows": (0..matrix.size()).map(row).collect::<Vec<String>>() })
 }
 
 /// The sentences of the page, each once.
@@ -196,6 +205,7 @@ fn numbers<R: Real>(model: &Model<R>, reading: &Reading, book: &Book) -> (Value,
         return (all, list, Scope::Whole);
     }
     let mut used: Vec<u32> = book.sources.iter().flat_map(|&i| &reading.words[book.data.range(i)]).copied().collect();
+    used.extend(words.start);
     used.sort_unstable();
     used.dedup();
     (whole(Some(&used)), table(&used), Scope::Words)

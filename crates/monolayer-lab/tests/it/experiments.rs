@@ -13,7 +13,7 @@ use monolayer_lab::plot::{Axis, Figure, Mark};
 use monolayer_train::Options;
 use monolayer_train::checkpoint::Progress;
 use monolayer_train::run::{Event, Job, train};
-use monolayer_train::source::Source;
+use monolayer_train::training_data::Source;
 use serde_json::{Map, Value, json};
 
 /// Parameters small enough for a test, that every experiment still says something with.
@@ -177,7 +177,7 @@ fn an_interrupted_training_goes_on_from_its_last_epoch() {
     let options = Options { dim: Some(8), hidden: 16, epochs: 5, eval_every: 1, batch: 4, ..Options::default() };
     let room = tempfile::tempdir().unwrap();
     let (whole, parts) = (room.path().join("whole"), room.path().join("parts"));
-    let training = Training { source: Source::Data(&data), options: &options, fixed: &[], enough: 1.0, stop: || false };
+    let training = Training::of_all(Source::Data(&data), &options, || false);
     let expected = training.run(&whole).unwrap();
     let job = Job { source: Source::Data(&data), dev: None, options: &options, out: &parts, fixed: &[] };
     // The program ends in the middle of the third epoch, without a word.
@@ -203,7 +203,7 @@ fn training_ends_when_all_is_learned() {
     let data = tasks::distinct(4, 2, 30, 2, 1);
     let options = Options { dim: Some(16), hidden: 64, epochs: 500, eval_every: 1, rate: 0.01, ..Options::default() };
     let room = tempfile::tempdir().unwrap();
-    let training = Training { source: Source::Data(&data), options: &options, fixed: &[], enough: 1.0, stop: || false };
+    let training = Training::of_all(Source::Data(&data), &options, || false);
     let trained = training.run(room.path()).unwrap();
     assert_eq!(trained.best(), 1.0);
     let last = trained.history.last().unwrap().epoch;

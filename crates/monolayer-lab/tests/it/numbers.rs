@@ -106,3 +106,16 @@ fn errata_show_the_printed_formula() {
         }
     }
 }
+
+/// The sentence under the table counts what is in it.
+#[test]
+fn errata_are_counted() {
+    let page = std::fs::read_to_string(root().join("docs/errata.md")).unwrap();
+    let of = |verdict: Verdict| all().filter(|claim| claim.documented() == Some(verdict)).count();
+    let (repaired, wrong) = (of(Verdict::HoldsAfterRepair), of(Verdict::FalseAsPrinted));
+    let counted = format!(
+        "{} entries: {repaired} hold after a repair, {wrong} are false as printed. They come from",
+        repaired + wrong
+    );
+    assert!(page.contains(&counted), "{counted}");
+}

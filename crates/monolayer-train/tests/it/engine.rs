@@ -26,14 +26,14 @@ fn architecture() -> Architecture {
 }
 
 /// Batch `i` of a made-up corpus: words of all frequencies, the label of a word in nine tokens of ten.
-fn batch(i: u64) -> (Vec<usize>, Vec<u32>, Vec<u32>) {
+fn batch(i: u64) -> (Vec<usize>, Vec<u32>, Vec<Option<u32>>) {
     let mut rng = ChaCha8Rng::seed_from_u64(i);
     let (mut offsets, mut words, mut labels) = (vec![0], Vec::new(), Vec::new());
     for _ in 0..32 {
         for _ in 0..rng.random_range(1..40) {
             words.push((300.0 * rng.random::<f64>().powi(4)) as u32);
             let noise = u32::from(rng.random_range(0..10) == 0);
-            labels.push((words[words.len() - 1] + noise) % 4);
+            labels.push(Some((words[words.len() - 1] + noise) % 4));
         }
         offsets.push(words.len());
     }

@@ -24,6 +24,11 @@ fn loss(architecture: &Architecture, parameters: &Parameters<f64>, batch: &Batch
 
 /// Every parameter of one architecture.
 fn check(architecture: &Architecture, seed: u64) {
+    check_free(architecture, seed, 0);
+}
+
+/// The same where any label will do for one token of `free`.
+fn check_free(architecture: &Architecture, seed: u64, free: usize) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     // Sequences of 1, of a full block of queries, of one more, and some between.
     let lengths = [1, 16, 17, 5, 3];
@@ -33,7 +38,8 @@ fn check(architecture: &Architecture, seed: u64) {
     let words: Vec<u32> = (0..tokens).map(|_| rng.random_range(0..architecture.words.unwrap_or(1) as u32)).collect();
     let vectors: Vec<f64> = (0..tokens * d).map(|_| rng.random_range(-1.0..1.0)).collect();
     let wanted: Vec<f64> = (0..tokens * d).map(|_| rng.random_range(-1.0..1.0)).collect();
-    let labels: Vec<u32> = (0..tokens).map(|_| rng.random_range(0..architecture.labels.unwrap_or(1) as u32)).collect();
+    let mut label = || Some(rng.random_range(0..architecture.labels.unwrap_or(1) as u32));
+    let labels: Vec<Option<u32>> = (0..tokens).map(|t| label().filter(|_| free == 0 || t % free > 0)).collect();
     let batch = Batch {
         offsets: &offsets,
         tokens: if architecture.words.is_some() { Tokens::Words(&words) } else { Tokens::Vectors(&vectors) },
@@ -82,6 +88,12 @@ fn small() -> Architecture {
 #[test]
 fn rank_one() {
     check(&small(), 1);
+}
+
+#[test]
+fn free_labels() {
+    check_free(&small(), 11, 3);
+    check_free(&Architecture { causal: true, layers: 2, ..small() }, 12, 2);
 }
 
 #[test]

@@ -8,9 +8,10 @@ use monolayer::data::zipf_corpus;
 use monolayer::data::{Dataset, Format};
 use monolayer_train::Options;
 use monolayer_train::metrics::{Metrics, Seconds};
-use monolayer_train::options::{Dtype, Kind, Rank, Schedule};
+use monolayer_train::options::{Dtype, Kind, Rank};
 use monolayer_train::run::{End, Event, Fixed, Job, Report, train};
-use monolayer_train::source::{Function, Source};
+use monolayer_train::schedule::Schedule;
+use monolayer_train::training_data::{Function, Source};
 
 fn small() -> Options {
     Options { dim: Some(8), hidden: 12, epochs: 4, eval_every: 2, rate: 0.01, ..Options::default() }

@@ -5,30 +5,30 @@
 //! sequence, and the read-out F2 gives every id the level of f in its cell. The proof as printed cannot be built
 //! (docs/errata.md); here all skips are kept, repeated tokens are right, and outside the cube the output is 0.
 
-mod bound;
 pub mod cells;
 mod codes;
-pub mod distance;
+mod distance_bound;
 mod distinct_sums;
 pub mod expression;
 pub mod function;
 mod ids;
 mod layout;
+pub mod measured_distance;
+mod model_size;
 mod quantizer;
 mod readout;
 mod save;
 mod settings;
-mod size;
 mod smallest_grid;
 
-pub use bound::Bound;
 use codes::CellCodes;
+pub use distance_bound::Bound;
 use ids::CellIds;
 use layout::Layout;
+pub use model_size::ModelSize;
 use quantizer::Quantizer;
 use readout::{CellReadout, TooClose};
 pub use settings::{Approximator, CANDIDATES, EFFORT, MOST_IDS, Progress};
-pub use size::Size;
 pub use smallest_grid::{Needed, SmallestGrid, Tried};
 
 use crate::approximate::function::Function;
@@ -120,7 +120,7 @@ impl Approximator<'_> {
         }
         self.check_ids(f, parts)?;
         let grid = Grid::uniform(f.dim(), parts);
-        let levels = cells::levels(f, &grid, self.p, self.effort)?;
+        let levels = cells::levels(f, &grid, self.p, self.effort, &|more, of| self.cells(more, of))?;
         self.blueprint_on(grid, &levels)
     }
 
@@ -193,6 +193,7 @@ impl Approximator<'_> {
                 layers: vec![Layer { attention: Some(attention), feed_forward: Some(readout.block()) }],
             },
             head: None,
+            outputs: None,
             source: Source::Approximate {
                 length: f.length(),
                 grid: grid.parts(),

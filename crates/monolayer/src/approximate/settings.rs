@@ -40,6 +40,13 @@ type StepListener<'a> = dyn Fn(&Progress) + Send + Sync + 'a;
 pub enum Progress {
     /// So many more codes were tried.
     Codes(usize),
+    /// The error in more cells was bounded; all may be gone through several times.
+    Cells {
+        /// How many more.
+        more: usize,
+        /// Of how many.
+        of: usize,
+    },
     /// A grid was tried.
     Grid(Tried),
 }
@@ -109,6 +116,10 @@ impl<'a> Approximator<'a> {
     /// The exponent p of d_p.
     pub fn exponent(&self) -> f64 {
         self.p
+    }
+
+    pub(super) fn cells(&self, more: usize, of: usize) {
+        self.report(&Progress::Cells { more, of });
     }
 
     pub(super) fn report(&self, progress: &Progress) {

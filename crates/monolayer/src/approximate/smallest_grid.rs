@@ -56,7 +56,8 @@ impl Approximator<'_> {
     fn adapted_within(&self, f: &dyn Function, epsilon: f64) -> Result<Option<SmallestGrid>> {
         let mut target = epsilon;
         for _ in 0..ROUNDS {
-            let (grid, levels) = match cells::search_grid(f, self.p, target, self.most_ids, self.effort)? {
+            let on_cells = |more: usize, of: usize| self.cells(more, of);
+            let (grid, levels) = match cells::search_grid(f, self.p, target, self.most_ids, self.effort, &on_cells)? {
                 GridSearch::Found { grid, levels } => (grid, levels),
                 GridSearch::TooFine { parts, ids, reached } => {
                     let tried = reached.map(|(bound, ids)| Tried { grid: Vec::new(), ids, bound });

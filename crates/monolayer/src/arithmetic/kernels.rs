@@ -275,7 +275,7 @@ pub fn sum<R: Real>(x: &[R]) -> R {
     for (l, &x) in rest.iter().enumerate() {
         lanes[l] += x;
     }
-    fold(&lanes)
+    sum_of_lanes(lanes)
 }
 
 /// The sum of the products of the entries.
@@ -291,14 +291,13 @@ pub fn dot<R: Real>(x: &[R], y: &[R]) -> R {
     for l in 0..x_rest.len() {
         lanes[l] += x_rest[l] * y_rest[l];
     }
-    fold(&lanes)
+    sum_of_lanes(lanes)
 }
 
-/// The sum of the lanes, halves first.
+/// The sum of the lanes, whose number is a power of two, halves first.
 #[inline(always)]
-fn fold<R: Real>(lanes: &[R; LANES]) -> R {
-    let mut lanes = *lanes;
-    let mut width = LANES / 2;
+pub fn sum_of_lanes<R: Real, const N: usize>(mut lanes: [R; N]) -> R {
+    let mut width = N / 2;
     while width > 0 {
         for l in 0..width {
             lanes[l] += lanes[l + width];

@@ -5,8 +5,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::context_map::certificate::{Certificate, MOST_BITS, output_length};
 use crate::context_map::coincidence::tellable;
+use crate::context_map::proved_gaps::{MOST_BITS, ProvedGaps, output_length};
 use crate::context_map::search::{Search, SearchResult};
 use crate::context_map::token_separation::{TokenSeparation, token_separation};
 use crate::context_map::{ContextMap, Groups, Projection, View, standard_deviation};
@@ -41,7 +41,7 @@ pub struct CertifiedMap {
     /// Definition 1 for the tokens.
     pub separation: TokenSeparation,
     /// Definition 2, proved.
-    pub certificate: Certificate,
+    pub certificate: ProvedGaps,
     /// The standard deviation of `g` over all tokens: what gaps are measured against.
     pub deviation: f64,
     /// How long the search took.
@@ -51,8 +51,8 @@ pub struct CertifiedMap {
 }
 
 impl FloatWeights {
-    /// Searches and certifies. `label` has one label for each context.
-    pub fn build(&self, view: &View, label: Option<&[u32]>) -> Result<CertifiedMap> {
+    /// Searches and certifies. `label` has one label for each context, none where any will do.
+    pub fn build(&self, view: &View, label: Option<&[Option<u32>]>) -> Result<CertifiedMap> {
         self.build_with(view, label, &|_, _| ())
     }
 
@@ -60,7 +60,7 @@ impl FloatWeights {
     pub fn build_with(
         &self,
         view: &View,
-        label: Option<&[u32]>,
+        label: Option<&[Option<u32>]>,
         on_progress: &dyn Fn(usize, f64),
     ) -> Result<CertifiedMap> {
         let separation = token_separation(view)?;
@@ -77,7 +77,7 @@ impl FloatWeights {
 
         let start = Instant::now();
         let map = self.weights(view, &found.projection, &separation);
-        let certificate = Certificate::new(view, &map, &separation, label, MOST_BITS);
+        let certificate = ProvedGaps::new(view, &map, &separation, label, MOST_BITS);
         let certificate_time = start.elapsed();
         let deviation = standard_deviation(&found.projection.context_ids(view));
         Ok(CertifiedMap { map, found, separation, certificate, deviation, search_time, certificate_time })

@@ -25,10 +25,10 @@ pub(crate) struct Slopes {
 impl Slopes {
     /// The slopes at a projection with given ids.
     pub fn new(view: &View, groups: &Groups, projection: &Projection, ids: &[f64]) -> Self {
-        let p = view.project(&projection.v);
+        let (p, start) = (view.project(&projection.v), view.project_start(&projection.v));
         let pairs = groups.closest_pairs(|t| ids[t], PAIRS);
         let slope = |&(_, low, high): &(f64, usize, usize)| {
-            let (low, high) = (gradient(view, projection, &p, low), gradient(view, projection, &p, high));
+            let (low, high) = [low, high].map(|token| gradient(view, projection, start, &p, token)).into();
             high.iter().zip(&low).map(|(h, l)| h - l).collect()
         };
         Self {
@@ -81,27 +81,35 @@ impl Slopes {
 
 /// The gradient of token `t`'s `g` in v, for `v_q = kappa v`. With weights `w_i` and `y = kappa p_t`,
 /// `sum_i w_i (1 + y (p_i - g)) x_i + kappa sum_i w_i (p_i - g) p_i t`.
-fn gradient(view: &View, projection: &Projection, p: &[f64], t: usize) -> Vec<f64> {
-    let visible = view.visible(t);
+fn gradient(view: &View, projection: &Projection, start: Option<f64>, p: &[f64], t: usize) -> Vec<f64> {
+    // What is seen: projections, and the tokens that have them, where the start token is none.
+    let seen: Vec<(f64, Option<usize>)> =
+        start.map(|p| (p, None)).into_iter().chain(view.visible(t).map(|i| (p[i], Some(i)))).collect();
     let y = projection.kappa * p[t];
-    let top = visible.clone().map(|i| y * p[i]).fold(f64::NEG_INFINITY, f64::max);
-    let powers: Vec<f64> = visible.clone().map(|i| (y * p[i] - top).exp()).collect();
+    let top = seen.iter().map(|(p, _)| y * p).fold(f64::NEG_INFINITY, f64::max);
+    let powers: Vec<f64> = seen.iter().map(|(p, _)| (y * p - top).exp()).collect();
     let total: f64 = powers.iter().sum();
     let weights: Vec<f64> = powers.iter().map(|power| power / total).collect();
-    let g: f64 = visible.clone().zip(&weights).map(|(i, w)| w * p[i]).sum();
-    let variance: f64 = visible.clone().zip(&weights).map(|(i, w)| w * (p[i] - g) * p[i]).sum();
+    let g: f64 = seen.iter().zip(&weights).map(|((p, _), w)| w * p).sum();
+    let variance: f64 = seen.iter().zip(&weights).map(|((p, _), w)| w * (p - g) * p).sum();
 
     let mut gradient = vec![0.0; view.vectors.d()];
-    let mut add = |i: usize, factor: f64| {
-        let place = view.vectors.positions.as_ref().map(|positions| positions.row(view.place(i).1));
-        for row in std::iter::once(view.vectors.words.row(view.token_ids[i] as usize)).chain(place) {
+    let mut add = |token: Option<usize>, factor: f64| {
+        let (word, place) = match (token, &view.vectors.start) {
+            (None, Some(start)) => (&start[..], view.vectors.positions.as_ref().map(|positions| positions.row(0))),
+            (Some(i), _) => {
+                (view.vectors.words.row(view.token_ids[i] as usize), view.vectors.position(view.place(i).1))
+            }
+            (None, None) => return,
+        };
+        for row in std::iter::once(word).chain(place) {
             gradient.iter_mut().zip(row).for_each(|(sum, x)| *sum += factor * x);
         }
     };
-    for (i, w) in visible.zip(&weights) {
-        add(i, w * (1.0 + y * (p[i] - g)));
+    for ((p, token), w) in seen.into_iter().zip(&weights) {
+        add(token, w * (1.0 + y * (p - g)));
     }
-    add(t, projection.kappa * variance);
+    add(Some(t), projection.kappa * variance);
     gradient
 }
 
@@ -116,11 +124,17 @@ mod tests {
     #[test]
     fn gradients_are_finite_differences() {
         let data = Dataset::read("test", Format::Conll, "a\nb\nc\n\na\nc\nb\nb\n".as_bytes()).unwrap();
-        let vectors = TokenVectors::new(&data, &Embedding::Random(3), &"random:2".parse().unwrap(), 0, 1).unwrap();
-        for mask in [Mask::None, Mask::Causal] {
+        let places = "random:2".parse().unwrap();
+        let vectors = |start| TokenVectors::behind(start, &data, &Embedding::Random(3), &places, 0, 1).unwrap();
+        for (mask, vectors) in [
+            (Mask::None, vectors(None)),
+            (Mask::Causal, vectors(None)),
+            (Mask::Causal, vectors(Some("<s>"))),
+            (Mask::Band(1, 0), vectors(Some("<s>"))),
+        ] {
             let view = View::new(&data, &vectors, mask);
             let at = Projection { v: vec![0.3, -0.2, 0.5, 0.1, -0.4], kappa: 0.75 };
-            let p = view.project(&at.v);
+            let (p, start) = (view.project(&at.v), view.project_start(&at.v));
             let step = 1e-6;
             for c in 0..5 {
                 let moved = |by: f64| {
@@ -131,7 +145,7 @@ mod tests {
                 let (above, below) = (moved(step), moved(-step));
                 for t in 0..data.tokens() {
                     let difference = (above[t] - below[t]) / (2.0 * step);
-                    assert!((gradient(&view, &at, &p, t)[c] - difference).abs() < 1e-8);
+                    assert!((gradient(&view, &at, start, &p, t)[c] - difference).abs() < 1e-8);
                 }
             }
         }

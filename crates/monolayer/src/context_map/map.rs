@@ -11,12 +11,13 @@ use rayon::prelude::*;
 use crate::arithmetic::kernels;
 use crate::arithmetic::matrix::Matrix;
 use crate::data::Dataset;
-use crate::data::context::Contexts;
+use crate::data::context::{Contexts, START};
 use crate::data::token_vectors::TokenVectors;
 use crate::model::forward;
-use crate::paper::attention::{Attention, AttentionHead, AttentionKind, Mask};
+use crate::paper::attention::{Attention, AttentionHead, AttentionKind};
+use crate::paper::mask::{Mask, Seen};
 
-/// The sequences of a dataset as attention sees them.
+/// The sequences of a dataset as attention sees them, behind a start token where the vectors have one.
 #[derive(Debug, Clone)]
 pub struct View<'a> {
     /// A number per token, equal for equal words or vectors.
@@ -32,10 +33,12 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// The sequences of a dataset with given vectors and mask.
+    /// The sequences of a dataset with given vectors and mask, which must have room for them
+    /// ([`check_mask`](crate::data::context::check_mask)).
     pub fn new(data: &'a Dataset, vectors: &'a TokenVectors, mask: Mask) -> Self {
         let token_ids = data.token_ids();
-        let contexts = Contexts::new(&token_ids, &data.offsets, mask, vectors.positions.is_some());
+        let start = vectors.start.as_ref().map(|_| START);
+        let contexts = Contexts::behind(start, &token_ids, &data.offsets, &mask, vectors.positions.is_some());
         Self { token_ids, offsets: &data.offsets, mask, vectors, contexts }
     }
 
@@ -44,17 +47,34 @@ impl<'a> View<'a> {
         self.vectors.project(v, &self.token_ids, self.offsets)
     }
 
+    /// The inner product of the start token with `v`, where there is one.
+    pub fn project_start(&self, v: &[f64]) -> Option<f64> {
+        self.vectors.project_start(v)
+    }
+
     /// The sequence of token `t`, and its place there, from 0.
     pub fn place(&self, t: usize) -> (usize, usize) {
         let sequence = self.offsets.partition_point(|&start| start <= t) - 1;
         (sequence, t - self.offsets[sequence])
     }
 
-    /// The tokens that token `t` sees.
-    pub fn visible(&self, t: usize) -> std::ops::Range<usize> {
-        let (sequence, _) = self.place(t);
-        let end = if self.mask == Mask::Causal { t + 1 } else { self.offsets[sequence + 1] };
-        self.offsets[sequence]..end
+    /// The places that token `t` sees in its sequence, and where the sequence starts. A start token is apart.
+    pub fn seen(&self, t: usize) -> (Seen<'_>, usize) {
+        let (sequence, place) = self.place(t);
+        let start = self.offsets[sequence];
+        (self.mask.seen(place, self.offsets[sequence + 1] - start), start)
+    }
+
+    /// The tokens that token `t` sees, but for a start token.
+    pub fn visible(&self, t: usize) -> impl Iterator<Item = usize> + Clone + use<'_, 'a> {
+        let (seen, start) = self.seen(t);
+        seen.places().map(move |place| start + place)
+    }
+
+    /// What stands at the tokens that token `t` sees: a part of `all` itself, or collected in `room`.
+    pub fn pick<'b, T: Clone>(&self, t: usize, all: &'b [T], room: &'b mut Vec<T>) -> &'b [T] {
+        let (seen, start) = self.seen(t);
+        seen.pick(&all[start..], room)
     }
 }
 
@@ -71,45 +91,84 @@ impl Projection {
     /// The context id `g` of every token, in plain floating point.
     pub fn context_ids(&self, view: &View) -> Vec<f64> {
         let p = view.project(&self.v);
-        let blocks = forward::blocks(view.offsets);
-        let of_block = |sequences: std::ops::Range<usize>| {
-            let mut scores = Vec::new();
-            let mut out = Vec::new();
-            for window in view.offsets[sequences.start..=sequences.end].windows(2) {
-                let p = &p[window[0]..window[1]];
-                self.context_ids_at(view.mask, p, 0..p.len(), &mut scores, &mut out);
-            }
-            out
-        };
-        blocks.into_par_iter().map(of_block).collect::<Vec<Vec<f64>>>().concat()
+        context_ids(view, &p, view.project_start(&self.v), |t| self.kappa * p[t])
     }
 
-    /// Appends `g` for the tokens at some places of one sequence of projected tokens.
+    /// Appends `g` for the tokens at some places of one sequence of projected tokens, behind a projected start token where there
+    /// is one.
     pub(crate) fn context_ids_at(
         &self,
-        mask: Mask,
+        mask: &Mask,
+        start: Option<f64>,
         p: &[f64],
         places: impl Iterator<Item = usize>,
         scores: &mut Vec<f64>,
         out: &mut Vec<f64>,
     ) {
-        scores.resize(p.len(), 0.0);
-        for place in places {
-            let y = self.kappa * p[place];
-            let visible = if mask == Mask::Causal { &p[..=place] } else { p };
-            let scores = &mut scores[..visible.len()];
-            out.push(kernels::vectorized(
-                #[inline(always)]
-                || {
-                    for (score, p) in scores.iter_mut().zip(visible) {
-                        *score = y * p;
-                    }
-                    let total = kernels::soften(scores);
-                    kernels::dot(scores, visible) / total
-                },
-            ));
-        }
+        let queries = places.map(|place| (place, self.kappa * p[place]));
+        context_ids_of(mask, start, p, queries, scores, out);
     }
+}
+
+/// The context id of every token, from projected tokens, the projected start token and the query of each token.
+fn context_ids(view: &View, p: &[f64], start: Option<f64>, query: impl Fn(usize) -> f64 + Sync) -> Vec<f64> {
+    let blocks = forward::blocks(view.offsets);
+    let of_block = |sequences: std::ops::Range<usize>| {
+        let mut scores = Vec::new();
+        let mut out = Vec::new();
+        for window in view.offsets[sequences.start..=sequences.end].windows(2) {
+            let queries = (window[0]..window[1]).map(|t| (t - window[0], query(t)));
+            context_ids_of(&view.mask, start, &p[window[0]..window[1]], queries, &mut scores, &mut out);
+        }
+        out
+    };
+    blocks.into_par_iter().map(of_block).collect::<Vec<Vec<f64>>>().concat()
+}
+
+/// Appends `g` for some queries, each at a place of one sequence of projected tokens.
+fn context_ids_of(
+    mask: &Mask,
+    start: Option<f64>,
+    p: &[f64],
+    queries: impl Iterator<Item = (usize, f64)>,
+    scores: &mut Vec<f64>,
+    out: &mut Vec<f64>,
+) {
+    scores.resize(p.len() + 1, 0.0);
+    let mut room = Vec::new();
+    for (place, y) in queries {
+        let visible = seen_projections(mask, start, p, place, &mut room);
+        let scores = &mut scores[..visible.len()];
+        out.push(kernels::vectorized(
+            #[inline(always)]
+            || {
+                for (score, p) in scores.iter_mut().zip(visible) {
+                    *score = y * p;
+                }
+                let total = kernels::soften(scores);
+                kernels::dot(scores, visible) / total
+            },
+        ));
+    }
+}
+
+/// The projections that the token at a place of a sequence sees, the start token's first where there is one.
+pub(crate) fn seen_projections<'a>(
+    mask: &Mask,
+    start: Option<f64>,
+    p: &'a [f64],
+    place: usize,
+    room: &'a mut Vec<f64>,
+) -> &'a [f64] {
+    let seen = mask.seen(place, p.len());
+    let Some(start) = start else { return seen.pick(p, room) };
+    room.clear();
+    room.push(start);
+    match seen {
+        Seen::Range(range) => room.extend_from_slice(&p[range]),
+        other => room.extend(other.places().map(|place| p[place])),
+    }
+    room
 }
 
 /// The weights of Theorem 2 with head size 1: a token `t` becomes `t + w g(v_q . t)`, `g` over the `v . x_i` of the tokens
@@ -129,6 +188,12 @@ impl ContextMap {
     pub fn new(projection: &Projection, w: Vec<f64>) -> Self {
         let v_q = projection.v.iter().map(|v| projection.kappa * v).collect();
         Self { v: projection.v.clone(), v_q, w }
+    }
+
+    /// The context id `g` of every token, in plain floating point.
+    pub fn context_ids(&self, view: &View) -> Vec<f64> {
+        let queries = view.project(&self.v_q);
+        context_ids(view, &view.project(&self.v), view.project_start(&self.v), |t| queries[t])
     }
 
     /// The same map with a head of any size: `W_K = W_V = u v^T`, `W_Q = u' v_q^T`, `W_O = w u'^T` with `u . u' = 1`. The
@@ -172,15 +237,15 @@ pub struct Groups(pub Vec<Vec<Member>>);
 impl Groups {
     /// Any two contexts of a token must be told apart: Definition 2 in full.
     pub fn by_context(view: &View) -> Self {
-        Self::new(view, |context| context)
+        Self::new(view, Some)
     }
 
-    /// Contexts of a token with different labels must be told apart; `label` is each context's.
-    pub fn by_label(view: &View, label: &[u32]) -> Self {
+    /// Contexts of a token with different labels must be told apart; `label` is each context's, none where any will do.
+    pub fn by_label(view: &View, label: &[Option<u32>]) -> Self {
         Self::new(view, |context| label[context as usize])
     }
 
-    fn new(view: &View, class: impl Fn(u32) -> u32) -> Self {
+    fn new(view: &View, class: impl Fn(u32) -> Option<u32>) -> Self {
         let mut seen = vec![false; view.contexts.count];
         let mut groups: Vec<Vec<Member>> = Vec::new();
         let mut number: HashMap<(u32, usize), usize> = HashMap::new();
@@ -188,13 +253,15 @@ impl Groups {
         for window in view.offsets.windows(2) {
             for place in 0..window[1] - window[0] {
                 let context = view.contexts.of_token[t];
-                if !std::mem::replace(&mut seen[context as usize], true) {
+                if !std::mem::replace(&mut seen[context as usize], true)
+                    && let Some(class) = class(context)
+                {
                     let key = (view.token_ids[t], if view.vectors.positions.is_some() { place } else { 0 });
                     let group = *number.entry(key).or_insert_with(|| {
                         groups.push(Vec::new());
                         groups.len() - 1
                     });
-                    groups[group].push(Member { token: t, class: class(context) });
+                    groups[group].push(Member { token: t, class });
                 }
                 t += 1;
             }

@@ -61,24 +61,25 @@ impl Order {
         Self { groups, bits: bits.into_iter().max().unwrap_or(53) }
     }
 
-    /// The gaps between tokens of different classes.
-    pub fn gaps(&self, class: impl Fn(usize) -> u32) -> Gaps {
+    /// The gaps between tokens of different classes; tokens without a class need not be told apart from any.
+    pub fn gaps(&self, class: impl Fn(usize) -> Option<u32>) -> Gaps {
         let mut gaps = Gaps { smallest: None, coinciding: Vec::new(), undecided: Vec::new() };
         for levels in &self.groups {
+            // The last level with a class, and how far above it the present one is at least: with levels in between, as far
+            // as the widest step.
+            let (mut below, mut distance): (Vec<usize>, _) = (Vec::new(), Magnitude::ZERO);
             for level in levels {
-                let first = level.tokens[0];
-                let others = level.tokens[1..].iter().filter(|&&t| class(t) != class(first)).map(|&t| (first, t));
+                let step = level.above.unwrap_or(Magnitude::ZERO);
+                distance = if step > distance { step } else { distance };
+                let tokens: Vec<usize> = level.tokens.iter().copied().filter(|&t| class(t).is_some()).collect();
+                let Some(&first) = tokens.first() else { continue };
+                let others = tokens[1..].iter().filter(|&&t| class(t) != class(first)).map(|&t| (first, t));
                 if level.equal { &mut gaps.coinciding } else { &mut gaps.undecided }.extend(others);
-            }
-            for pair in levels.windows(2) {
-                let distance = pair[1].above.unwrap_or(Magnitude::ZERO);
-                if gaps.smallest.is_some_and(|(smallest, _)| smallest <= distance) {
-                    continue;
+                if gaps.smallest.is_none_or(|(smallest, _)| smallest > distance) {
+                    let differ = |&a: &usize| tokens.iter().find(|&&b| class(a) != class(b)).map(|&b| (a, b));
+                    gaps.smallest = below.iter().find_map(differ).map(|pair| (distance, pair)).or(gaps.smallest);
                 }
-                let differ = |&a: &usize| pair[1].tokens.iter().find(|&&b| class(a) != class(b)).map(|&b| (a, b));
-                if let Some(tokens) = pair[0].tokens.iter().find_map(differ) {
-                    gaps.smallest = Some((distance, tokens));
-                }
+                (below, distance) = (tokens, Magnitude::ZERO);
             }
         }
         gaps
@@ -115,7 +116,7 @@ impl<'a> Enclosures<'a> {
 
     /// `g` of token `t` in an interval.
     fn interval(&self, t: usize) -> Interval {
-        g(&self.keys[self.view.visible(t)], &self.queries[t]).unwrap_or(Interval::WHOLE)
+        g(self.view.pick(t, &self.keys, &mut Vec::new()), &self.queries[t]).unwrap_or(Interval::WHOLE)
     }
 
     /// `g` of token `t` in a ball.

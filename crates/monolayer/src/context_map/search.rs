@@ -10,7 +10,9 @@ use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
 use crate::context_map::gap_ascent::Slopes;
+use crate::context_map::long_sequence::{LONG, LongSequence};
 use crate::context_map::{Groups, Projection, View, standard_deviation};
+use crate::paper::attention::Mask;
 
 /// The entries of v are multiples of this unless asked otherwise: projections of sign codes of up to 128 coordinates are then
 /// exact even in single precision, in any order of summation.
@@ -182,6 +184,8 @@ struct Objective<'a> {
     /// The sequences with members, and the tokens wanted of each; then those of the sample, with all tokens wanted.
     work: Vec<(usize, Vec<usize>)>,
     sample: Vec<usize>,
+    /// The long ones among the former, for which there is a faster way.
+    long: Vec<LongSequence>,
 }
 
 impl<'a> Objective<'a> {
@@ -198,25 +202,40 @@ impl<'a> Objective<'a> {
         }
         let sequences = view.offsets.len() - 1;
         let sample = (0..sequences).step_by((view.token_ids.len() / SAMPLE).max(1)).collect();
-        Self { view, groups, work, sample }
+        let mut long = Vec::new();
+        if all_long(view) {
+            let sequence = |(sequence, tokens): &(usize, Vec<usize>)| {
+                let (start, end) = (view.offsets[*sequence], view.offsets[*sequence + 1]);
+                LongSequence::new(&view.token_ids[start..end], tokens.iter().map(|t| t - start))
+            };
+            long = work.iter().map(sequence).collect();
+        }
+        Self { view, groups, work, sample, long }
     }
 
     /// `g` of the members of the groups; other tokens have no number.
     fn ids(&self, projection: &Projection) -> Vec<f64> {
-        self.ids_of(projection, &self.view.project(&projection.v))
+        let start = self.view.project_start(&projection.v);
+        self.ids_of(projection, start, &self.view.project(&projection.v))
     }
 
-    fn ids_of(&self, projection: &Projection, p: &[f64]) -> Vec<f64> {
+    fn ids_of(&self, projection: &Projection, start: Option<f64>, p: &[f64]) -> Vec<f64> {
         let view = self.view;
         let (mut scores, mut wanted) = (Vec::new(), Vec::new());
         let mut g = vec![f64::NAN; view.token_ids.len()];
-        for (sequence, tokens) in &self.work {
-            let (start, end) = (view.offsets[*sequence], view.offsets[*sequence + 1]);
+        for ((sequence, tokens), long) in self.work.iter().zip(&self.long) {
+            let p = &p[view.offsets[*sequence]..view.offsets[*sequence + 1]];
+            let ids = long.context_ids(projection.kappa, start, p);
+            tokens.iter().zip(ids).for_each(|(&t, id)| g[t] = id);
+        }
+        for (sequence, tokens) in self.work.iter().skip(self.long.len()) {
+            let (first, end) = (view.offsets[*sequence], view.offsets[*sequence + 1]);
             wanted.clear();
             projection.context_ids_at(
-                view.mask,
-                &p[start..end],
-                tokens.iter().map(|t| t - start),
+                &view.mask,
+                start,
+                &p[first..end],
+                tokens.iter().map(|t| t - first),
                 &mut scores,
                 &mut wanted,
             );
@@ -227,14 +246,27 @@ impl<'a> Objective<'a> {
 
     fn value(&self, projection: &Projection) -> f64 {
         let view = self.view;
-        let p = view.project(&projection.v);
-        let g = self.ids_of(projection, &p);
+        let (p, start) = (view.project(&projection.v), view.project_start(&projection.v));
+        let g = self.ids_of(projection, start, &p);
         let (mut scores, mut spread) = (Vec::new(), Vec::new());
-        for &sequence in &self.sample {
+        if !self.long.is_empty() {
+            // The tokens that must be told apart stand for all.
+            spread.extend(self.work.iter().flat_map(|(_, tokens)| tokens).map(|&t| g[t]));
+            if spread.iter().any(|id| !id.is_finite()) {
+                return 0.0;
+            }
+        }
+        for &sequence in self.sample.iter().filter(|_| self.long.is_empty()) {
             let p = &p[view.offsets[sequence]..view.offsets[sequence + 1]];
-            projection.context_ids_at(view.mask, p, 0..p.len(), &mut scores, &mut spread);
+            projection.context_ids_at(&view.mask, start, p, 0..p.len(), &mut scores, &mut spread);
         }
         let gap = self.groups.smallest_gap(|t| g[t]).gap;
         if gap > 0.0 { gap / standard_deviation(&spread) } else { 0.0 }
     }
+}
+
+/// Whether all sequences are long, and of the kind for which there is a faster way.
+fn all_long(view: &View) -> bool {
+    let shortest = view.offsets.windows(2).map(|window| window[1] - window[0]).min().unwrap_or(0);
+    view.mask == Mask::Causal && view.vectors.positions.is_none() && shortest >= LONG
 }

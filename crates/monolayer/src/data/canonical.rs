@@ -3,13 +3,7 @@
 
 use std::io::{self, Write};
 
-use super::{Dataset, Labels, Names, Tokens};
-
-/// The integer that stands for any label.
-const ANY_INTEGER: &str = "-100";
-
-/// The label column of CoNLL that stands for any label.
-const ANY_COLUMN: &str = "_";
+use super::{Dataset, Labels, Names, Tokens, Vocabulary};
 
 impl Dataset {
     /// Writes the canonical form.
@@ -48,28 +42,15 @@ impl Dataset {
 
     fn token_texts(&self) -> Texts<'_> {
         match &self.tokens {
-            Tokens::Words { word_ids: ids, vocabulary } => {
-                let text = |word: &String| match self.written.tokens {
-                    Names::Integers => word.clone(),
-                    Names::Columns | Names::Strings => quoted(word),
-                };
-                Texts::Names(ids, vocabulary.names().iter().map(text).collect())
-            }
+            Tokens::Words { word_ids, vocabulary } => Texts::Words(word_ids, texts(vocabulary, self.written.tokens)),
             Tokens::Vectors { d, data } => Texts::Vectors(*d, data),
         }
     }
 
     fn label_texts(&self) -> Option<Texts<'_>> {
-        let text = |name: &String| match (self.written.labels, name.as_str()) {
-            (Names::Integers, ANY_INTEGER) | (Names::Columns, ANY_COLUMN) => "null".to_owned(),
-            (Names::Integers, integer) => integer.to_owned(),
-            (Names::Columns | Names::Strings, name) => quoted(name),
-        };
         match &self.labels {
             Labels::None => None,
-            Labels::Classes { label_ids, names } => {
-                Some(Texts::Names(label_ids, names.names().iter().map(text).collect()))
-            }
+            Labels::Classes { label_ids, names } => Some(Texts::Classes(label_ids, texts(names, self.written.labels))),
             Labels::Vectors { d, data } => Some(Texts::Vectors(*d, data)),
         }
     }
@@ -78,7 +59,9 @@ impl Dataset {
 /// Tokens or labels, ready to be written.
 enum Texts<'a> {
     /// An id each, and the text of each id.
-    Names(&'a [u32], Vec<String>),
+    Words(&'a [u32], Vec<String>),
+    /// The same for labels, where some may be free.
+    Classes(&'a [Option<u32>], Vec<String>),
     /// Their dimension and entries.
     Vectors(usize, &'a [f64]),
 }
@@ -89,7 +72,8 @@ impl Texts<'_> {
         for (i, t) in range.enumerate() {
             line.push_str(if i == 0 { "" } else { "," });
             match self {
-                Self::Names(ids, texts) => line.push_str(&texts[ids[t] as usize]),
+                Self::Words(ids, texts) => line.push_str(&texts[ids[t] as usize]),
+                Self::Classes(ids, texts) => line.push_str(ids[t].map_or("null", |id| &texts[id as usize])),
                 Self::Vectors(d, data) => {
                     let numbers: Vec<String> = data[t * d..(t + 1) * d].iter().map(|&x| number(x)).collect();
                     line.push_str(&format!("[{}]", numbers.join(",")));
@@ -98,6 +82,15 @@ impl Texts<'_> {
         }
         line.push(']');
     }
+}
+
+/// Names as JSON.
+fn texts(names: &Vocabulary, written: Names) -> Vec<String> {
+    let text = |name: &String| match written {
+        Names::Integers => name.clone(),
+        Names::Strings => quoted(name),
+    };
+    names.names().iter().map(text).collect()
 }
 
 /// A JSON string with no more escapes than JSON asks for.
@@ -210,6 +203,8 @@ mod tests {
         assert_eq!(canonical(Format::Conll, b"a _\n_ X\n"), "{\"tokens\":[\"a\",\"_\"],\"labels\":[null,\"X\"]}\n");
         let integers = b"{\"tokens\":[\"a\",\"b\"],\"labels\":[-100,1]}";
         assert_eq!(canonical(Format::JsonLines, integers), "{\"tokens\":[\"a\",\"b\"],\"labels\":[null,1]}\n");
+        let nulls = "{\"tokens\":[\"a\",\"b\"],\"labels\":[null,\"X\"]}\n{\"tokens\":[\"a\"],\"labels\":[null]}\n";
+        assert_eq!(canonical(Format::JsonLines, nulls.as_bytes()), nulls);
         let strings = "{\"tokens\":[\"a\",\"b\"],\"labels\":[\"-100\",\"_\"]}\n";
         assert_eq!(canonical(Format::JsonLines, strings.as_bytes()), strings);
     }

@@ -6,7 +6,12 @@
 
 use std::collections::HashMap;
 
-use crate::paper::attention::Mask;
+use crate::data::Dataset;
+use crate::error::{Error, Result};
+use crate::paper::mask::{Mask, Seen};
+
+/// The id of a start token that is none of the words.
+pub const START: u32 = u32::MAX;
 
 /// The context of every token of a dataset, contexts numbered in order of first appearance.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,23 +23,39 @@ pub struct Contexts {
 }
 
 impl Contexts {
-    /// The contexts of ragged sequences of token ids; `offsets` as in [`crate::Dataset`].
-    pub fn new(ids: &[u32], offsets: &[usize], mask: Mask, positions: bool) -> Self {
+    /// The contexts of ragged sequences of token ids; `offsets` as in [`crate::Dataset`]. The mask must have room for the
+    /// longest sequence: see [`check_mask`].
+    pub fn new(ids: &[u32], offsets: &[usize], mask: &Mask, positions: bool) -> Self {
+        Self::behind(None, ids, offsets, mask, positions)
+    }
+
+    /// The same for sequences that stand behind a start token, where one is given: by its id, which is that of a word if it is
+    /// that word, and [`START`] if it is none. Every token sees it; it has no context of its own.
+    pub fn behind(start: Option<u32>, ids: &[u32], offsets: &[usize], mask: &Mask, positions: bool) -> Self {
+        // At a place of its own where places count.
+        let start = start.map_or(Measure::default(), |id| Measure::default().plus((id, 0)));
         let mut inverses = Inverses::default();
         let mut numbers = HashMap::new();
         let mut of_token = Vec::with_capacity(ids.len());
+        let mut sums = Vec::new();
         for window in offsets.windows(2) {
             let sequence = &ids[window[0]..window[1]];
             let token = |place: usize| (sequence[place], if positions { place as u32 + 1 } else { 0 });
-            let mut visible = Measure::default();
-            if mask == Mask::None {
-                (0..sequence.len()).for_each(|place| visible.add(token(place)));
+            // Of the tokens before each place, so that a range costs no more than a token.
+            sums.clear();
+            sums.push(Measure::default());
+            for place in 0..sequence.len() {
+                sums.push(sums[place].plus(token(place)));
             }
             for place in 0..sequence.len() {
-                if mask == Mask::Causal {
-                    visible.add(token(place));
-                }
-                let key = (token(place), visible.normalized(&mut inverses));
+                let visible = match mask.seen(place, sequence.len()) {
+                    Seen::Range(range) => sums[range.end].minus(sums[range.start]),
+                    row => {
+                        let alone = |place: usize| sums[place + 1].minus(sums[place]);
+                        row.places().map(alone).fold(Measure::default(), Measure::and)
+                    }
+                };
+                let key = (token(place), visible.and(start).normalized(&mut inverses));
                 let next = numbers.len() as u32;
                 of_token.push(*numbers.entry(key).or_insert(next));
             }
@@ -45,35 +66,58 @@ impl Contexts {
     /// Each token is its own context, whatever stands around it: what a model without attention sees.
     pub fn of_words(ids: &[u32]) -> Self {
         let offsets: Vec<usize> = (0..=ids.len()).collect();
-        Self::new(ids, &offsets, Mask::None, false)
+        Self::new(ids, &offsets, &Mask::None, false)
     }
 
-    /// Which labels the contexts allow.
-    pub fn agree(&self, labels: &[u32]) -> Agreement {
+    /// Which labels the contexts allow. Tokens without a label ask for nothing.
+    pub fn agree(&self, labels: &[Option<u32>]) -> Agreement {
         let mut counts: HashMap<(u32, u32), (u32, usize)> = HashMap::new();
-        for (t, (&context, &label)) in self.of_token.iter().zip(labels).enumerate() {
-            counts.entry((context, label)).or_insert((0, t)).0 += 1;
+        for (t, (&context, label)) in self.of_token.iter().zip(labels).enumerate() {
+            if let Some(label) = *label {
+                counts.entry((context, label)).or_insert((0, t)).0 += 1;
+            }
         }
         // The commonest label of each context; among equals the one that comes first in the file.
-        let mut best = vec![(0, std::cmp::Reverse(usize::MAX), 0); self.count];
+        let mut best = vec![(0, std::cmp::Reverse(usize::MAX), None); self.count];
         for ((context, label), (count, first)) in counts {
             let slot = &mut best[context as usize];
-            *slot = (*slot).max((count, std::cmp::Reverse(first), label));
+            *slot = (*slot).max((count, std::cmp::Reverse(first), Some(label)));
         }
-        let label: Vec<u32> = best.into_iter().map(|(_, _, label)| label).collect();
-        let impossible =
-            (0..labels.len()).filter(|&t| labels[t] != label[self.of_token[t] as usize]).collect::<Vec<_>>();
-        Agreement { label, impossible }
+        let label: Vec<Option<u32>> = best.into_iter().map(|(_, _, label)| label).collect();
+        let (mut impossible, mut free) = (Vec::new(), Vec::new());
+        for (t, own) in labels.iter().enumerate() {
+            if own.is_none() {
+                free.push(t);
+            } else if *own != label[self.of_token[t] as usize] {
+                impossible.push(t);
+            }
+        }
+        Agreement { label, possible: labels.len() - impossible.len() - free.len(), impossible, free }
     }
+}
+
+/// An error where a mask has no room for a sequence of a dataset.
+pub fn check_mask(data: &Dataset, mask: &Mask) -> Result<()> {
+    let too_long = |most: usize| (0..data.sequences()).find(|&i| data.range(i).len() > most).map(|i| (i, most));
+    let Some((i, most)) = mask.longest().and_then(too_long) else { return Ok(()) };
+    let mut place = data.location(data.offsets[i]);
+    place.token = None;
+    let what = format!("{} tokens where the mask is for {most}", data.range(i).len());
+    Err(Error::data(place, what, "split the sequence, or use a larger mask"))
 }
 
 /// What labels a dataset's contexts allow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agreement {
-    /// The commonest label of each context; among equals the one that comes first in the dataset.
-    pub label: Vec<u32>,
+    /// The commonest label of each context; among equals the one that comes first in the dataset. None where all tokens of
+    /// the context are free.
+    pub label: Vec<Option<u32>>,
     /// The tokens with another label than their context's: no weights get them right.
     pub impossible: Vec<usize>,
+    /// The tokens for which any label will do.
+    pub free: Vec<usize>,
+    /// How many tokens can be right: all others.
+    pub possible: usize,
 }
 
 /// Numbers the rows of a row-major `[rows, d]` array so that equal rows (`0.0` equals `-0.0`) get equal numbers, in order
@@ -104,21 +148,34 @@ fn times(a: u64, b: u64) -> u64 {
 /// A fingerprint of a multiset of tokens: the sum of a random number per token, modulo two primes of 61 bits each.
 /// Divided by the multiset's size it depends on the normalized multiset alone, and different ones agree with
 /// probability about 2^-122.
-#[derive(Default)]
+#[derive(Debug, Default, Clone, Copy)]
 struct Measure {
     sums: [u64; 2],
     size: usize,
 }
 
 impl Measure {
-    fn add(&mut self, (id, place): (u32, u32)) {
+    /// With one more token.
+    fn plus(self, (id, place): (u32, u32)) -> Self {
         let bytes = (u64::from(id) << 32 | u64::from(place)).to_le_bytes();
         let hash = blake3::hash(&bytes);
-        for (sum, half) in self.sums.iter_mut().zip(hash.as_bytes().chunks_exact(8)) {
-            let number = u64::from_le_bytes(half.try_into().expect("eight bytes")) % PRIME;
-            *sum = (*sum + number) % PRIME;
-        }
-        self.size += 1;
+        let number = |lane: usize| {
+            let half = hash.as_bytes()[8 * lane..8 * lane + 8].try_into().expect("eight bytes");
+            u64::from_le_bytes(half) % PRIME
+        };
+        self.and(Self { sums: [number(0), number(1)], size: 1 })
+    }
+
+    /// Both together.
+    fn and(self, other: Self) -> Self {
+        let lane = |lane: usize| (self.sums[lane] + other.sums[lane]) % PRIME;
+        Self { sums: [lane(0), lane(1)], size: self.size + other.size }
+    }
+
+    /// Without a part of it.
+    fn minus(self, part: Self) -> Self {
+        let lane = |lane: usize| (self.sums[lane] + PRIME - part.sums[lane]) % PRIME;
+        Self { sums: [lane(0), lane(1)], size: self.size - part.size }
     }
 
     fn normalized(&self, inverses: &mut Inverses) -> [u64; 2] {
@@ -154,7 +211,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn contexts(sequences: &[&[u32]], mask: Mask, positions: bool) -> Vec<u32> {
+    fn contexts(sequences: &[&[u32]], mask: &Mask, positions: bool) -> Vec<u32> {
         let mut offsets = vec![0];
         sequences.iter().for_each(|s| offsets.push(offsets.last().unwrap() + s.len()));
         Contexts::new(&sequences.concat(), &offsets, mask, positions).of_token
@@ -162,23 +219,37 @@ mod tests {
 
     #[test]
     fn a_context_is_a_normalized_multiset() {
-        assert_eq!(contexts(&[&[1, 2], &[2, 1, 2, 1]], Mask::None, false), [0, 1, 1, 0, 1, 0]);
-        assert_eq!(contexts(&[&[1, 2], &[1, 2, 2]], Mask::None, false), [0, 1, 2, 3, 3]);
+        assert_eq!(contexts(&[&[1, 2], &[2, 1, 2, 1]], &Mask::None, false), [0, 1, 1, 0, 1, 0]);
+        assert_eq!(contexts(&[&[1, 2], &[1, 2, 2]], &Mask::None, false), [0, 1, 2, 3, 3]);
     }
 
     #[test]
     fn positions_and_masks() {
-        assert_eq!(contexts(&[&[1, 1]], Mask::None, true), [0, 1]);
-        assert_eq!(contexts(&[&[1, 2], &[1, 3]], Mask::Causal, false), [0, 1, 0, 2]);
-        assert_eq!(contexts(&[&[1, 1, 1]], Mask::Causal, false), [0, 0, 0]);
-        assert_eq!(contexts(&[&[1, 2, 1], &[2, 1, 1]], Mask::Causal, true), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(contexts(&[&[1, 1]], &Mask::None, true), [0, 1]);
+        assert_eq!(contexts(&[&[1, 2], &[1, 3]], &Mask::Causal, false), [0, 1, 0, 2]);
+        assert_eq!(contexts(&[&[1, 1, 1]], &Mask::Causal, false), [0, 0, 0]);
+        assert_eq!(contexts(&[&[1, 2, 1], &[2, 1, 1]], &Mask::Causal, true), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(contexts(&[&[1, 2, 3], &[1, 2, 4]], &Mask::Prefix(2), false), [0, 1, 2, 0, 1, 3]);
+        assert_eq!(contexts(&[&[1, 2, 3], &[4, 2, 3]], &Mask::Band(1, 0), false), [0, 1, 2, 3, 4, 2]);
+        let matrix = Mask::matrix(3, vec![1, 0, 1, 0, 1, 0, 0, 0, 1]).unwrap();
+        assert_eq!(contexts(&[&[1, 2, 3], &[1, 3, 3], &[2, 2]], &matrix, false), [0, 1, 2, 0, 2, 2, 1, 1]);
     }
 
     #[test]
     fn majority_with_ties_to_the_first() {
         let contexts = Contexts::of_words(&[7, 7, 7, 8, 8]);
-        let agreement = contexts.agree(&[4, 3, 3, 9, 2]);
-        assert_eq!(agreement, Agreement { label: vec![3, 9], impossible: vec![0, 4] });
+        let agreement = contexts.agree(&[4, 3, 3, 9, 2].map(Some));
+        let label = vec![Some(3), Some(9)];
+        assert_eq!(agreement, Agreement { label, impossible: vec![0, 4], free: vec![], possible: 3 });
+    }
+
+    #[test]
+    fn free_tokens_have_no_vote() {
+        let contexts = Contexts::of_words(&[7, 7, 7, 7, 8, 8]);
+        let agreement = contexts.agree(&[None, None, None, Some(4), None, None]);
+        let expected =
+            Agreement { label: vec![Some(4), None], impossible: vec![], free: vec![0, 1, 2, 4, 5], possible: 1 };
+        assert_eq!(agreement, expected);
     }
 
     #[test]
@@ -206,15 +277,22 @@ mod tests {
         fn fingerprints_agree_with_the_definition(
             a in prop::collection::vec(0_u32..3, 1..9),
             b in prop::collection::vec(0_u32..3, 1..9),
-            causal: bool,
+            which in 0..5_usize,
         ) {
-            let mask = if causal { Mask::Causal } else { Mask::None };
+            let long = a.len().max(b.len());
+            let checkered = (0..long * long).map(|at| u8::from((at / long + at % long) % 2 == 0)).collect();
+            let masks =
+                [Mask::None, Mask::Causal, Mask::Prefix(3), Mask::Band(2, 1), Mask::matrix(long, checkered).unwrap()];
+            let mask = &masks[which];
             let numbers = contexts(&[&a, &b], mask, false);
+            let seen = |s: &[u32], place: usize| {
+                let visible = s.iter().enumerate().filter(|&(key, _)| mask.visible(place, key));
+                plain_key(&visible.map(|(_, &id)| id).collect::<Vec<u32>>())
+            };
             for i in 0..a.len() {
                 for j in 0..b.len() {
-                    let seen = |s: &[u32], place: usize| plain_key(if causal { &s[..=place] } else { s });
                     let same = a[i] == b[j] && seen(&a, i) == seen(&b, j);
-                    prop_assert_eq!(numbers[i] == numbers[a.len() + j], same);
+                    prop_assert_eq!(numbers[i] == numbers[a.len() + j], same, "{:?}", mask);
                 }
             }
         }

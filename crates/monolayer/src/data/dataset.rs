@@ -70,7 +70,7 @@ pub enum Tokens {
 ///
 /// let data = Dataset::from_sequences(&[["a", "b"]], &[["X", "Y"]])?;
 /// let Labels::Classes { label_ids, names } = &data.labels else { panic!("classes") };
-/// assert_eq!((label_ids.as_slice(), names.len()), (&[0, 1][..], 2));
+/// assert_eq!((label_ids.as_slice(), names.len()), (&[Some(0), Some(1)][..], 2));
 /// # Ok::<(), monolayer::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
@@ -79,8 +79,8 @@ pub enum Labels {
     None,
     /// Classes, as ids into the names.
     Classes {
-        /// The label id of each token.
-        label_ids: Vec<u32>,
+        /// The label id of each token; none where any label will do.
+        label_ids: Vec<Option<u32>>,
         /// All names in order of first appearance.
         names: Vocabulary,
     },
@@ -93,7 +93,7 @@ pub enum Labels {
     },
 }
 
-/// How words and classes were written: the canonical form keeps it, and it tells which labels may be anything.
+/// How words and classes were written: the canonical form keeps it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Written {
     /// The tokens, where they are words.
@@ -108,9 +108,7 @@ pub enum Names {
     /// As strings.
     #[default]
     Strings,
-    /// As columns of CoNLL, where the label `_` may be anything.
-    Columns,
-    /// As integers, where the label -100 may be anything.
+    /// As integers.
     Integers,
 }
 
@@ -201,12 +199,27 @@ impl Dataset {
         }
     }
 
-    /// The name of the label of token `t`, if labels are classes.
+    /// The name of the label of token `t`, if labels are classes and this one is not free.
     pub fn label(&self, t: usize) -> Option<&str> {
         match &self.labels {
-            Labels::Classes { label_ids, names } => Some(names.name(label_ids[t])),
+            Labels::Classes { label_ids, names } => label_ids[t].map(|id| names.name(id)),
             Labels::None | Labels::Vectors { .. } => None,
         }
+    }
+
+    /// Whether any label will do for token `t`: such a token is never right or wrong.
+    pub fn is_free(&self, t: usize) -> bool {
+        matches!(&self.labels, Labels::Classes { label_ids, .. } if label_ids[t].is_none())
+    }
+
+    /// How many tokens have a free label.
+    pub fn free(&self) -> usize {
+        (0..self.tokens()).filter(|&t| self.is_free(t)).count()
+    }
+
+    /// How many sequences have no labeled token that is wrong.
+    pub fn sequences_right(&self, right: impl Fn(usize) -> bool) -> usize {
+        self.ranges().filter(|range| range.clone().all(|t| self.is_free(t) || right(t))).count()
     }
 
     /// Where token `t` stands in its file.

@@ -27,6 +27,8 @@ use crate::error::{Error, Location, Result};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Embedding {
+    /// A coordinate of its own for each word.
+    OneHot,
     /// Entries +1 and -1.
     Sign(usize),
     /// Standard normal entries, rounded to single precision so that every model holds them exactly.
@@ -45,6 +47,7 @@ impl FromStr for Embedding {
             })
         };
         match text.split_once(':') {
+            None if text == "one-hot" => Ok(Self::OneHot),
             Some(("sign", d)) => dimension(d).map(Self::Sign),
             Some(("random", d)) => dimension(d).map(Self::Random),
             _ => Ok(Self::File(text.into())),
@@ -56,6 +59,7 @@ impl Embedding {
     /// One vector per word, all different.
     pub fn codes(&self, words: &Vocabulary, seed: u64) -> Result<Matrix<f64>> {
         match self {
+            Self::OneHot => Ok(Matrix::from_fn(words.len(), words.len(), |word, i| if word == i { 1.0 } else { 0.0 })),
             Self::Sign(d) => distinct(words, *d, |word, attempt| signs(*d, seed, word, attempt)),
             Self::Random(d) => distinct(words, *d, |word, attempt| normals(*d, seed, word, attempt)),
             Self::File(path) => read(path, words),

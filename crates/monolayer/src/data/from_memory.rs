@@ -1,13 +1,13 @@
 //! Datasets from what a program has in memory.
 
-use super::{Dataset, Labels, Tokens, Vocabulary, Written};
+use super::{ClassName, Dataset, Labels, Tokens, Vocabulary, Written};
 use crate::error::{Error, Location, Result};
 
 /// What errors call such a dataset.
 const NAME: &str = "<memory>";
 
 impl Dataset {
-    /// Sequences of words, with a class for each word.
+    /// Sequences of words, with a class for each word, or none where any label will do.
     ///
     /// ```
     /// use monolayer::Dataset;
@@ -22,17 +22,17 @@ impl Dataset {
         T: AsRef<[W]>,
         W: AsRef<str>,
         L: AsRef<[C]>,
-        C: AsRef<str>,
+        C: ClassName,
     {
         let offsets = offsets(tokens)?;
         check_lengths(&offsets, labels)?;
         let (ids, vocabulary) = numbered(tokens);
-        let (label_ids, names) = numbered(labels);
+        let (label_ids, names) = classes(labels);
         let labels = Labels::Classes { label_ids, names };
         Ok(in_memory(Tokens::Words { word_ids: ids, vocabulary }, labels, offsets))
     }
 
-    /// Sequences of vectors, with an output vector of the same dimension for each.
+    /// Sequences of vectors, with an output vector for each, of the same dimension or of another.
     ///
     /// ```
     /// use monolayer::Dataset;
@@ -51,12 +51,12 @@ impl Dataset {
     {
         let offsets = offsets(tokens)?;
         check_lengths(&offsets, labels)?;
-        let (d, data) = packed(tokens, &offsets, None)?;
-        let (_, outputs) = packed(labels, &offsets, Some(d))?;
-        Ok(in_memory(Tokens::Vectors { d, data }, Labels::Vectors { d, data: outputs }, offsets))
+        let (d, data) = packed(tokens, &offsets)?;
+        let (k, outputs) = packed(labels, &offsets)?;
+        Ok(in_memory(Tokens::Vectors { d, data }, Labels::Vectors { d: k, data: outputs }, offsets))
     }
 
-    /// Sequences of vectors, with a class for each.
+    /// Sequences of vectors, with a class for each, or none where any label will do.
     ///
     /// ```
     /// use monolayer::Dataset;
@@ -70,13 +70,13 @@ impl Dataset {
         T: AsRef<[V]>,
         V: AsRef<[f64]>,
         L: AsRef<[C]>,
-        C: AsRef<str>,
+        C: ClassName,
     {
         let offsets = offsets(tokens)?;
         check_lengths(&offsets, labels)?;
-        let (d, data) = packed(tokens, &offsets, None)?;
-        let (ids, names) = numbered(labels);
-        Ok(in_memory(Tokens::Vectors { d, data }, Labels::Classes { label_ids: ids, names }, offsets))
+        let (d, data) = packed(tokens, &offsets)?;
+        let (label_ids, names) = classes(labels);
+        Ok(in_memory(Tokens::Vectors { d, data }, Labels::Classes { label_ids, names }, offsets))
     }
 }
 
@@ -137,13 +137,17 @@ fn numbered<S: AsRef<[W]>, W: AsRef<str>>(sequences: &[S]) -> (Vec<u32>, Vocabul
     (ids, names)
 }
 
+/// The classes of all sequences, numbered.
+fn classes<S: AsRef<[C]>, C: ClassName>(sequences: &[S]) -> (Vec<Option<u32>>, Vocabulary) {
+    let mut names = Vocabulary::default();
+    let all = sequences.iter().flat_map(AsRef::as_ref);
+    let ids = all.map(|class| class.class_name().map(|name| names.add(name))).collect();
+    (ids, names)
+}
+
 /// The vectors of all sequences, row-major, and their dimension.
-fn packed<S: AsRef<[V]>, V: AsRef<[f64]>>(
-    sequences: &[S],
-    offsets: &[usize],
-    d: Option<usize>,
-) -> Result<(usize, Vec<f64>)> {
-    let d = d.unwrap_or_else(|| sequences[0].as_ref()[0].as_ref().len());
+fn packed<S: AsRef<[V]>, V: AsRef<[f64]>>(sequences: &[S], offsets: &[usize]) -> Result<(usize, Vec<f64>)> {
+    let d = sequences[0].as_ref()[0].as_ref().len();
     let mut data = Vec::with_capacity(d * offsets[offsets.len() - 1]);
     for (i, sequence) in sequences.iter().enumerate() {
         for (place, vector) in sequence.as_ref().iter().enumerate() {
@@ -174,6 +178,10 @@ mod tests {
         let line = br#"{"tokens": ["a", "b"], "labels": ["X", "Y"]}"#;
         let file = Dataset::read("f", Format::JsonLines, &line[..]).unwrap();
         assert_eq!((words.hash(), &words.tokens), (file.hash(), &file.tokens));
+        let free = Dataset::from_sequences(&[["a", "b"]], &[[None, Some("Y")]]).unwrap();
+        let line = br#"{"tokens": ["a", "b"], "labels": [null, "Y"]}"#;
+        let file = Dataset::read("f", Format::JsonLines, &line[..]).unwrap();
+        assert_eq!((free.hash(), &free.labels), (file.hash(), &file.labels));
         let vectors = Dataset::from_vectors(&[[[1.0, -0.0]]], &[[[0.5, 2.0]]]).unwrap();
         let line = br#"{"tokens": [[1, 0]], "labels": [[0.5, 2]]}"#;
         let file = Dataset::read("f", Format::JsonLines, &line[..]).unwrap();
@@ -192,7 +200,8 @@ mod tests {
         says(Dataset::from_sequences(&[["a", "b"]], &[["X"]]), "(sequence 1): 2 tokens with 1 labels");
         says(Dataset::from_sequences(&[["a"]], &none), "1 sequences with labels of 0");
         says(Dataset::from_vectors(&[[vec![1.0], vec![]]], &[[vec![1.0], vec![1.0]]]), "(sequence 1, token 2)");
-        says(Dataset::from_vectors(&[[[1.0]]], &[[[1.0, 2.0]]]), "dimension 2");
+        says(Dataset::from_vectors(&[[[1.0], [2.0]]], &[[vec![1.0, 2.0], vec![1.0]]]), "dimension 1");
+        assert!(Dataset::from_vectors(&[[[1.0]]], &[[[1.0, 2.0]]]).is_ok());
         says(Dataset::from_vectors_with_classes(&[[[f64::NAN]]], &[["X"]]), "NaN");
     }
 }

@@ -50,15 +50,18 @@ impl LabelScheme {
             ));
         };
         let tags: Vec<Option<Tag>> = names.names().iter().map(|name| Tag::parse(name)).collect();
-        if let Some(t) = ids.iter().position(|&id| tags[id as usize].is_none()) {
+        if let Some(t) = ids.iter().position(|id| id.is_some_and(|id| tags[id as usize].is_none())) {
             let what = format!("the label {:?} is neither O nor B-TYPE nor I-TYPE", data.label_text(t));
             return Err(Error::data(data.location(t), what, "leave the labels as is"));
         }
         let mut rewritten = Vocabulary::default();
         let mut new_ids = Vec::with_capacity(ids.len());
         for range in data.ranges() {
-            let sequence: Vec<Tag> = ids[range].iter().filter_map(|&id| tags[id as usize]).collect();
-            new_ids.extend(self.rewrite(&sequence).iter().map(|label| rewritten.add(label)));
+            // What may be anything stays so, and is outside of the entities beside it.
+            let tag = |id: &Option<u32>| id.and_then(|id| tags[id as usize]).unwrap_or(Tag::Outside);
+            let sequence: Vec<Tag> = ids[range.clone()].iter().map(tag).collect();
+            let labels = self.rewrite(&sequence);
+            new_ids.extend(ids[range].iter().zip(&labels).map(|(id, label)| id.map(|_| rewritten.add(label))));
         }
         let labels = Labels::Classes { label_ids: new_ids, names: rewritten };
         Ok(Dataset { labels, ..data })

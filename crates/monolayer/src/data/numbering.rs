@@ -2,6 +2,7 @@
 
 use super::{Dataset, Labels, Tokens};
 use crate::data::context::distinct_rows;
+use crate::data::free_label::FREE_NAME;
 
 impl Dataset {
     /// A number per token, equal for equal words or vectors.
@@ -12,12 +13,12 @@ impl Dataset {
         }
     }
 
-    /// A number per label, equal for equal classes or vectors; `None` without labels.
-    pub fn label_ids(&self) -> Option<Vec<u32>> {
+    /// A number per label, equal for equal classes or vectors, none for a free label; `None` without labels.
+    pub fn label_ids(&self) -> Option<Vec<Option<u32>>> {
         match &self.labels {
             Labels::None => None,
             Labels::Classes { label_ids, .. } => Some(label_ids.clone()),
-            Labels::Vectors { d, data } => Some(distinct_rows(*d, data).0),
+            Labels::Vectors { d, data } => Some(distinct_rows(*d, data).0.into_iter().map(Some).collect()),
         }
     }
 
@@ -29,11 +30,11 @@ impl Dataset {
         }
     }
 
-    /// The label of token `t` for people; empty without labels.
+    /// The label of token `t` for people; empty without labels, and `_` where any will do.
     pub fn label_text(&self, t: usize) -> String {
         match &self.labels {
             Labels::None => String::new(),
-            Labels::Classes { label_ids, names } => names.name(label_ids[t]).to_owned(),
+            Labels::Classes { label_ids, names } => label_ids[t].map_or(FREE_NAME, |id| names.name(id)).to_owned(),
             Labels::Vectors { d, data } => vector_text(&data[t * d..(t + 1) * d]),
         }
     }

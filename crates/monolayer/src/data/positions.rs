@@ -12,10 +12,10 @@ use crate::error::{Error, Result};
 /// Where the vectors of places come from.
 ///
 /// ```
-/// use monolayer::{Dataset, Memorizer, Positions};
+/// use monolayer::{Dataset, Mask, Memorizer, Positions};
 ///
 /// let data = Dataset::from_sequences(&[["a", "a"]], &[["first", "second"]])?;
-/// let without = Memorizer::new().positions(Positions::None).compile(&data)?;
+/// let without = Memorizer::new().mask(Mask::None).positions(Positions::None).compile(&data)?;
 /// assert_eq!(without.impossible(), [1]);
 /// let with: Positions = "auto".parse()?;
 /// assert!(Memorizer::new().positions(with).compile(&data)?.impossible().is_empty());
@@ -27,6 +27,8 @@ pub enum Positions {
     Auto,
     /// Not used.
     None,
+    /// A coordinate of its own for each place.
+    OneHot,
     /// Entries +1 and -1.
     Sign(usize),
     /// Standard normal entries.
@@ -43,6 +45,7 @@ impl FromStr for Positions {
             "auto" => Self::Auto,
             "none" => Self::None,
             _ => match text.parse()? {
+                Embedding::OneHot => Self::OneHot,
                 Embedding::Sign(d) => Self::Sign(d),
                 Embedding::Random(d) => Self::Random(d),
                 Embedding::File(path) => Self::File(path),
@@ -64,6 +67,7 @@ impl Positions {
         match self {
             Self::Auto | Self::Sign(SIGN_DIMENSION) if length <= GOLD_CODES => Ok(gold_codes(length)),
             Self::Auto => Embedding::Sign(SIGN_DIMENSION).codes(&places, seed),
+            Self::OneHot => Embedding::OneHot.codes(&places, seed),
             Self::Sign(d) => Embedding::Sign(*d).codes(&places, seed),
             Self::Random(d) => Embedding::Random(*d).codes(&places, seed),
             Self::File(path) => Embedding::File(path.clone()).codes(&places, seed),

@@ -140,7 +140,7 @@ impl Task {
             loop {
                 self.label(&sequence, &mut labels);
                 words.extend(sequence.iter().map(|&x| word_ids.id(x, || vocabulary.add(&self.letter(x)))));
-                classes.extend(labels.iter().map(|&y| label_ids.id(y, || names.add(&self.label_name(y)))));
+                classes.extend(labels.iter().map(|&y| Some(label_ids.id(y, || names.add(&self.label_name(y))))));
                 offsets.push(words.len());
                 if !next(&mut sequence, self.alphabet) {
                     break;

@@ -1,5 +1,6 @@
 //! The vectors that enter attention: a word's, plus its place's where positions are used.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::arithmetic::kernels;
@@ -11,13 +12,16 @@ use crate::data::separation::separation;
 use crate::data::{Dataset, Tokens};
 use crate::error::{Error, Result};
 
-/// The vector of token `id` at place `k`, from 0, is `words.row(id) + positions.row(k)`.
+/// The vector of token `id` at place `k`, from 0, is `words.row(id) + positions.row(k)`; behind a start token, which has the first
+/// of the positions, `words.row(id) + positions.row(k + 1)`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TokenVectors {
     /// One row per different word or vector of the dataset, numbered as by [`Dataset::token_ids`].
     pub words: Matrix<f64>,
-    /// One row per place.
+    /// One row per place, the start token's first where there is one.
     pub positions: Option<Matrix<f64>>,
+    /// The vector of the start token, where there is one.
+    pub start: Option<Vec<f64>>,
     /// How many leading coordinates words use.
     pub word_columns: usize,
     /// How many leading coordinates words and places use; the others are 0.
@@ -29,22 +33,46 @@ impl TokenVectors {
     /// Vectors are used as they are, and places move them a little along one direction. `positions` decides alone
     /// whether places count; nothing here looks at labels.
     pub fn new(data: &Dataset, embedding: &Embedding, positions: &Positions, extra: usize, seed: u64) -> Result<Self> {
+        Self::behind(None, data, embedding, positions, extra, seed)
+    }
+
+    /// The same for sequences of words that stand behind a start token of this name, which must be no word of theirs.
+    pub fn behind(
+        start: Option<&str>,
+        data: &Dataset,
+        embedding: &Embedding,
+        positions: &Positions,
+        extra: usize,
+        seed: u64,
+    ) -> Result<Self> {
         match &data.tokens {
             Tokens::Words { vocabulary, .. } => {
-                let words = embedding.codes(vocabulary, seed)?;
+                let mut names = Cow::Borrowed(vocabulary);
+                if let Some(start) = start {
+                    names.to_mut().add(start);
+                }
+                let mut words = embedding.codes(&names, seed)?;
                 let places = match positions {
                     Positions::None => None,
-                    _ => Some(positions.codes(data.longest(), seed)?),
+                    _ => Some(positions.codes(data.longest() + usize::from(start.is_some()), seed)?),
                 };
                 let used = words.cols + places.as_ref().map_or(0, |p| p.cols);
                 let d = used + extra;
+                words.rows = vocabulary.len();
+                let mut start = start.is_some().then(|| words.data.split_off(words.rows * words.cols));
+                start.iter_mut().for_each(|start| start.resize(d, 0.0));
                 Ok(Self {
+                    start,
                     positions: places.map(|p| shifted(&p, words.cols, d)),
                     words: shifted(&words, 0, d),
                     word_columns: words.cols,
                     used,
                 })
             }
+            Tokens::Vectors { .. } if start.is_some() => Err(Error::mismatch(
+                "a start token is a word, and the tokens are vectors",
+                "leave out `start`, or give words",
+            )),
             Tokens::Vectors { d, data: vectors } => {
                 let (_, first) = distinct_rows(*d, vectors);
                 let rows: Vec<f64> = first.iter().flat_map(|&i| &vectors[i * d..(i + 1) * d]).copied().collect();
@@ -60,7 +88,7 @@ impl TokenVectors {
                         format!("use `positions` auto, none, sign:{d} or random:{d}"),
                     ));
                 }
-                Ok(Self { words, positions, word_columns: *d, used: *d })
+                Ok(Self { words, positions, start: None, word_columns: *d, used: *d })
             }
         }
     }
@@ -73,25 +101,48 @@ impl TokenVectors {
     /// The inner products of every token of a dataset with `v`. With codes and a `v` on a dyadic grid they are exact.
     pub fn project(&self, v: &[f64], ids: &[u32], offsets: &[usize]) -> Vec<f64> {
         let words = products(&self.words, 0..self.word_columns, v);
-        let places = self.positions.as_ref().map(|p| {
-            // Codes of places have columns of their own; positions of given vectors share theirs.
-            let start = if self.used > self.word_columns { self.word_columns } else { 0 };
-            products(p, start..self.used, v)
-        });
+        let places = self.positions.as_ref().map(|p| products(p, self.place_columns(), v));
         let mut projected: Vec<f64> = ids.iter().map(|&id| words[id as usize]).collect();
         if let Some(places) = places {
             for window in offsets.windows(2) {
-                projected[window[0]..window[1]].iter_mut().zip(&places).for_each(|(p, q)| *p += q);
+                projected[window[0]..window[1]]
+                    .iter_mut()
+                    .zip(&places[self.first_place()..])
+                    .for_each(|(p, q)| *p += q);
             }
         }
         projected
     }
 
+    /// The columns that places use: codes have columns of their own, positions of given vectors share theirs.
+    fn place_columns(&self) -> Range<usize> {
+        if self.used > self.word_columns { self.word_columns..self.used } else { 0..self.used }
+    }
+
+    /// The row of positions that a sequence's first token has: that behind the start token, or the first.
+    pub fn first_place(&self) -> usize {
+        usize::from(self.start.is_some())
+    }
+
+    /// The position of the token at a place of its sequence, where positions are used.
+    pub fn position(&self, place: usize) -> Option<&[f64]> {
+        self.positions.as_ref().map(|positions| positions.row(self.first_place() + place))
+    }
+
+    /// The inner product of the start token, at its place, with `v`. As exact as [`Self::project`].
+    pub fn project_start(&self, v: &[f64]) -> Option<f64> {
+        let words = 0..self.word_columns;
+        let word = kernels::dot(&self.start.as_ref()?[words.clone()], &v[words]);
+        let columns = self.place_columns();
+        let place = self.positions.as_ref().map(|p| kernels::dot(&p.row(0)[columns.clone()], &v[columns]));
+        Some(word + place.unwrap_or(0.0))
+    }
+
     /// The vector of token `id` at place `k`.
     pub fn vector(&self, id: u32, place: usize) -> Vec<f64> {
         let mut x = self.words.row(id as usize).to_vec();
-        if let Some(positions) = &self.positions {
-            x.iter_mut().zip(positions.row(place)).for_each(|(x, p)| *x += p);
+        if let Some(position) = self.position(place) {
+            x.iter_mut().zip(position).for_each(|(x, p)| *x += p);
         }
         x
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::data::{Dataset, Labels, Tokens};
 
 /// The accuracy on `test` of giving each word the label it has most often in `train`, and words not seen there the commonest
-/// label. `None` unless both are words with classes.
+/// label. `None` unless both are words with classes, some of which are not free.
 pub fn word_majority(train: &Dataset, test: &Dataset) -> Option<f64> {
     let mut counts: HashMap<(&str, &str), usize> = HashMap::new();
     let mut totals: HashMap<&str, usize> = HashMap::new();
@@ -22,17 +22,17 @@ pub fn word_majority(train: &Dataset, test: &Dataset) -> Option<f64> {
     }
     let guess = |word: &str| majority.get(word).map_or(commonest, |&(_, std::cmp::Reverse(label))| label);
     let right = pairs(test)?.filter(|&(word, label)| guess(word) == label).count();
-    Some(right as f64 / test.tokens() as f64)
+    Some(right as f64 / pairs(test)?.count() as f64).filter(|share| share.is_finite())
 }
 
-/// The words of a dataset with their labels.
+/// The words of a dataset with their labels, free ones left out.
 fn pairs(data: &Dataset) -> Option<impl Iterator<Item = (&str, &str)>> {
     let (Tokens::Words { word_ids: ids, vocabulary }, Labels::Classes { label_ids: labels, names }) =
         (&data.tokens, &data.labels)
     else {
         return None;
     };
-    Some(ids.iter().zip(labels).map(|(&word, &label)| (vocabulary.name(word), names.name(label))))
+    Some(ids.iter().zip(labels).filter_map(|(&word, &label)| Some((vocabulary.name(word), names.name(label?)))))
 }
 
 #[cfg(test)]

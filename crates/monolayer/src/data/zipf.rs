@@ -27,7 +27,7 @@ pub fn zipf_corpus(tokens: usize, seed: u64) -> Dataset {
             let rank = ((rng.random::<f64>() * top).exp() as u32).min(words - 1);
             ids.push(vocabulary.add(&format!("w{rank}")));
             let exception = rng.random_range(0..20) == 0;
-            labels.push(if exception { rng.random_range(0..LABELS) } else { usual[rank as usize] });
+            labels.push(Some(if exception { rng.random_range(0..LABELS) } else { usual[rank as usize] }));
         }
         offsets.push(ids.len());
     }

@@ -2,13 +2,15 @@
 
 use std::path::Path;
 
+use super::alphabet::Choice;
 use super::deep::Packing;
-use super::paper::PaperProof;
+use super::proof_constants::PaperProof;
 use super::settings::Method;
 use super::vectors::proof::OutputProof;
+use crate::data::Dataset;
 use crate::error::Result;
 use crate::model::certificate::{self, CertifiedData, Claim};
-use crate::model::{AnyModel, Source};
+use crate::model::{AnyModel, Source, Storage};
 
 /// A compiled model and what is known of it.
 ///
@@ -30,11 +32,28 @@ pub struct Compiled {
     pub(super) claims: Vec<Claim>,
     pub(super) data: CertifiedData,
     pub(super) impossible: Vec<usize>,
+    pub(super) free: Vec<usize>,
     pub(super) proved: Vec<bool>,
-    pub(super) right: usize,
+    pub(super) right: Right,
     pub(super) gap: f64,
     pub(super) context_ids: usize,
     pub(super) details: Details,
+    pub(super) storage: Storage,
+}
+
+/// What comes out right, in numbers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Right {
+    tokens: usize,
+    sequences: usize,
+}
+
+impl Right {
+    /// Counts the tokens that are right, and the sequences in which no labeled token is wrong.
+    pub fn new(data: &Dataset, right: &[bool]) -> Self {
+        let tokens = right.iter().filter(|&&right| right).count();
+        Self { tokens, sequences: data.sequences_right(|t| right[t]) }
+    }
 }
 
 /// What is known of a model beyond that, by method.
@@ -61,6 +80,8 @@ pub struct GatedDetails {
     pub ratios: Vec<f64>,
     /// Where double precision was chosen because more tokens are proved in it: how many are in single precision.
     pub proved_in_single: Option<usize>,
+    /// What was chosen of what attention sees, where the compiler had the choice.
+    pub choice: Option<Choice>,
 }
 
 /// What is known of hinges along one coordinate.
@@ -113,6 +134,16 @@ impl Compiled {
         &self.impossible
     }
 
+    /// Tokens for which any label will do, in order: they are neither right nor wrong.
+    pub fn free(&self) -> &[usize] {
+        &self.free
+    }
+
+    /// How many tokens can be right: all but the impossible and the free.
+    pub fn possible(&self) -> usize {
+        self.proved.len() - self.impossible.len() - self.free.len()
+    }
+
     /// Whether each token is proved right in the model's arithmetic: in floats, in any order of summation.
     pub fn proved(&self) -> &[bool] {
         &self.proved
@@ -125,18 +156,25 @@ impl Compiled {
 
     /// Whether every possible token is.
     pub fn is_proved(&self) -> bool {
-        self.certified() + self.impossible.len() == self.proved.len()
+        self.certified() == self.possible()
     }
 
     /// Possible tokens that are not proved, in order.
     pub fn unproved(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.proved.len()).filter(|&t| !self.proved[t] && self.impossible.binary_search(&t).is_err())
+        let listed = |list: &[usize], t: usize| list.binary_search(&t).is_ok();
+        (0..self.proved.len())
+            .filter(move |&t| !self.proved[t] && !listed(&self.impossible, t) && !listed(&self.free, t))
     }
 
     /// Tokens that come out right: proved so or, for gated units, computed so here, which says nothing of other orders of
     /// summation.
     pub fn right(&self) -> usize {
-        self.right
+        self.right.tokens
+    }
+
+    /// Sequences all of whose labeled tokens come out right.
+    pub fn sequences_right(&self) -> usize {
+        self.right.sequences
     }
 
     /// The smallest gap between context ids that must be told apart, over the standard deviation of all; infinite where
@@ -177,6 +215,6 @@ impl Compiled {
 
     /// Writes the model directory with its certificate, whole or not at all.
     pub fn save(&self, dir: impl AsRef<Path>) -> Result<()> {
-        self.model.save_with(dir, |dir| certificate::write(dir, &self.data, &self.claims))
+        self.model.save_as(self.storage, dir, |dir| certificate::write(dir, &self.data, &self.claims))
     }
 }

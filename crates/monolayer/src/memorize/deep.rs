@@ -18,7 +18,7 @@ use dashu_int::{IBig, UBig};
 use dashu_ratio::RBig;
 
 use super::vectors::outputs::Outputs;
-use super::vectors::{Prepared, assemble, compiled_exactly, prepare};
+use super::vectors::{Apart, Prepared, assemble, compiled_exactly, exact_heads, prepare};
 use super::{Compiled, DeepDetails, Details, Memorizer, Method};
 use crate::arithmetic::matrix::Matrix;
 use crate::context_map::View;
@@ -55,7 +55,7 @@ pub struct Packing {
 /// Memorizes a dataset of M ids with about `sqrt(M)` numbers, times the bits of a label and of a distance, in layers of at most
 /// five units after the first.
 pub(super) fn memorize_deep(data: &Dataset, memorizer: &Memorizer) -> Result<Compiled> {
-    let Prepared { labels, outputs, vectors, map } = prepare(data, memorizer, false)?;
+    let Prepared { labels, outputs, vectors, map } = prepare(data, memorizer, Apart::All)?;
     let d = vectors.d();
     if d < 4 {
         return Err(Error::mismatch(
@@ -63,30 +63,31 @@ pub(super) fn memorize_deep(data: &Dataset, memorizer: &Memorizer) -> Result<Com
             "use `method` plateau, or vectors of dimension 4 or more",
         ));
     }
-    let agreement = View::new(data, &vectors, memorizer.mask).contexts.agree(&labels);
+    let agreement = View::new(data, &vectors, memorizer.mask.clone()).contexts.agree(&labels);
     let count = outputs.points(d).rows;
     let others: Vec<usize> = (0..d).filter(|&i| i != map.coordinate).collect();
     let registers = Registers { z: map.coordinate, v: others[0], matched: others[1], label: others[2] };
-    let ids = PackedIds::new(&map.rows, map.coordinate, &agreement.label);
+    let ids = PackedIds::new(&map.rows, map.coordinate, &map.filled(&agreement));
     let packing = ids.packing(count.next_power_of_two().trailing_zeros() as usize);
 
     let program = RegisterProgram { d, registers, packing };
     let mut blocks = vec![ids.first_block(&program, &map.rows)];
     blocks.extend(program.layers());
-    let head = match &outputs {
-        Outputs::Classes(names) => Some(program.head(names)),
-        Outputs::Vectors(points) => {
-            blocks.push(program.write_outputs(points, &map.rows, ids.range()));
-            None
+    let points = outputs.points(d);
+    let heads = match &outputs {
+        Outputs::Classes(names) => (Some(program.head(names.names())), None),
+        Outputs::Vectors(_) => {
+            blocks.push(program.write_outputs(&points, &map.rows, ids.range()));
+            exact_heads(&outputs, &points)
         }
     };
     let nonzero = blocks.iter().map(nonzero).sum();
-    let attention = map_attention(&map.attention(memorizer.mask), |&x| rational(x));
+    let attention = map_attention(&map.attention(memorizer.mask.clone()), |&x| rational(x));
     let mut layers: Vec<Layer<RBig>> =
         blocks.into_iter().map(|block| Layer { attention: None, feed_forward: Some(block) }).collect();
     layers[0].attention = Some(attention);
     let certified = CertifiedData::new(data, agreement.impossible.len());
-    let model = assemble(data, &vectors, layers, head, memorizer.source(certified.hash(), Method::Deep));
+    let model = assemble(data, &vectors, layers, heads, memorizer.source(data, certified.hash(), Method::Deep));
     let written = if model.head.is_some() { 1 } else { d };
     let one_layer = (agreement.label.len() - 1) * (2 + written) + written;
     let details = Details::Deep(DeepDetails { packing, nonzero, one_layer });

@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::alphabet::architecture::{Gates, Reads};
 use crate::context_map::search;
 use crate::data::embedding::Embedding;
 use crate::data::positions::Positions;
-use crate::data::{Dataset, Labels, Tokens};
+use crate::data::{Dataset, Labels, Split, Tokens};
 use crate::error::{Error, Result};
+use crate::model::Storage;
 use crate::paper::attention::Mask;
 
 /// How labels are read off the context ids.
@@ -98,6 +100,16 @@ pub enum Precision {
     Exact,
 }
 
+/// What was asked for; the compiler chooses the rest.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Wanted {
+    pub mask: Option<Mask>,
+    pub start: Option<bool>,
+    pub embedding: Option<Embedding>,
+    pub reads: Option<Reads>,
+    pub gates: Option<Gates>,
+}
+
 /// How a dataset is memorized: Corollaries 1 and 2.
 ///
 /// ```
@@ -116,11 +128,15 @@ pub struct Memorizer<'a> {
     pub(super) free: bool,
     pub(super) positions: Positions,
     pub(super) mask: Mask,
+    pub(super) start: bool,
     pub(super) seed: u64,
     pub(super) candidates: usize,
     pub(super) precision: Precision,
     pub(super) unknown: bool,
     pub(super) max_bits: usize,
+    pub(super) text: Option<Split>,
+    pub(super) wanted: Wanted,
+    pub(super) storage: Storage,
     on_progress: Option<Arc<Listener<'a>>>,
 }
 
@@ -134,11 +150,15 @@ impl Default for Memorizer<'_> {
             free: false,
             positions: Positions::Auto,
             mask: Mask::None,
+            start: false,
             seed: 0,
             candidates: search::CANDIDATES,
             precision: Precision::Auto,
             unknown: false,
             max_bits: 1 << 16,
+            text: None,
+            wanted: Wanted::default(),
+            storage: Storage::Auto,
             on_progress: None,
         }
     }
@@ -159,7 +179,8 @@ impl<'a> Memorizer<'a> {
     /// Vectors for words, where tokens are words.
     #[must_use]
     pub fn embedding(self, embedding: Embedding) -> Self {
-        Self { embedding, ..self }
+        let wanted = Wanted { embedding: Some(embedding.clone()), ..self.wanted };
+        Self { embedding, wanted, ..self }
     }
 
     /// Whether the embedding may carry labels: it is then chosen by the compiler, not fixed in advance. For gated units.
@@ -174,10 +195,44 @@ impl<'a> Memorizer<'a> {
         Self { positions, ..self }
     }
 
-    /// Which tokens a query sees.
+    /// Which tokens a query sees: all, unless said otherwise; for small alphabets what needs the fewest units.
     #[must_use]
     pub fn mask(self, mask: Mask) -> Self {
-        Self { mask, ..self }
+        let wanted = Wanted { mask: Some(mask.clone()), ..self.wanted };
+        Self { mask, wanted, ..self }
+    }
+
+    /// Whether every sequence stands behind a start token, which all its tokens see: without positions attention can then count.
+    /// For gated units. By default small alphabets have one where that needs fewer units.
+    ///
+    /// ```
+    /// use monolayer::data::positions::Positions;
+    /// use monolayer::{Dataset, Memorizer};
+    ///
+    /// let data = Dataset::from_sequences(&[vec!["a"], vec!["a", "a"]], &[vec!["1"], vec!["2", "2"]])?;
+    /// let memorizer = Memorizer::new().positions(Positions::None);
+    /// assert_eq!(memorizer.clone().start(false).compile(&data)?.impossible(), [0]);
+    /// assert_eq!(memorizer.start(true).compile(&data)?.certified(), 3);
+    /// # Ok::<(), monolayer::Error>(())
+    /// ```
+    #[must_use]
+    pub fn start(self, start: bool) -> Self {
+        let wanted = Wanted { start: Some(start), ..self.wanted };
+        Self { start, wanted, ..self }
+    }
+
+    /// What keys and gates read of places, where the alphabet is small; by default what needs the fewest units.
+    #[must_use]
+    pub fn reads(self, reads: Reads) -> Self {
+        let wanted = Wanted { reads: Some(reads), ..self.wanted };
+        Self { wanted, ..self }
+    }
+
+    /// Which tokens share their hidden units, where the alphabet is small; by default what needs the fewest units.
+    #[must_use]
+    pub fn gates(self, gates: Gates) -> Self {
+        let wanted = Wanted { gates: Some(gates), ..self.wanted };
+        Self { wanted, ..self }
     }
 
     /// The seed of codes and search: same seed, same model.
@@ -210,6 +265,19 @@ impl<'a> Memorizer<'a> {
         Self { max_bits, ..self }
     }
 
+    /// The data is a text to recite, of such tokens: the mask is causal, there are no positions, and the model's source says
+    /// where the text starts and ends.
+    #[must_use]
+    pub fn text(self, split: Split) -> Self {
+        Self { text: Some(split), mask: Mask::Causal, positions: Positions::None, ..self }
+    }
+
+    /// How the matrices of the feed-forward block are written.
+    #[must_use]
+    pub fn storage(self, storage: Storage) -> Self {
+        Self { storage, ..self }
+    }
+
     /// Hears, now and then, how many more projections were tried and the best gap so far, over the spread of the context ids.
     #[must_use]
     pub fn on_progress(self, on_progress: impl Fn(usize, f64) + Send + Sync + 'a) -> Self {
@@ -224,16 +292,23 @@ impl<'a> Memorizer<'a> {
 
     /// Refuses settings that mean nothing to a method.
     pub(super) fn check(&self, method: Method) -> Result<()> {
-        if method != Method::Gated && (self.unknown || self.free || self.precision == Precision::F32) {
+        let for_gated = self.unknown || self.free || self.start || self.precision == Precision::F32;
+        if method != Method::Gated && for_gated {
             let name = method.name();
             return Err(Error::mismatch(
-                format!("`unknown`, `embedding` free and `precision` f32 do not go with `method` {name}"),
+                format!("`unknown`, `start`, `embedding` free and `precision` f32 do not go with `method` {name}"),
                 "they are for `method` gated",
             ));
         }
         if self.precision == Precision::Exact && matches!(method, Method::Gated | Method::Interpolate) {
             let what = format!("`precision` exact does not go with `method` {}", method.name());
             return Err(Error::mismatch(what, "it is for `method` plateau, deep or paper"));
+        }
+        if method == Method::Paper && self.mask != Mask::None {
+            return Err(Error::mismatch(
+                "`mask` does not go with `method` paper",
+                "its proof is about layers without one",
+            ));
         }
         Ok(())
     }
@@ -247,11 +322,15 @@ impl fmt::Debug for Memorizer<'_> {
             .field("free", &self.free)
             .field("positions", &self.positions)
             .field("mask", &self.mask)
+            .field("start", &self.start)
             .field("seed", &self.seed)
             .field("candidates", &self.candidates)
             .field("precision", &self.precision)
             .field("unknown", &self.unknown)
             .field("max_bits", &self.max_bits)
+            .field("text", &self.text)
+            .field("wanted", &self.wanted)
+            .field("storage", &self.storage)
             .finish_non_exhaustive()
     }
 }

@@ -8,10 +8,11 @@ use super::exact::{self, map_model};
 use super::explain::{Neighbor, Trace};
 use super::file::{self, Config};
 use super::source::Source;
-use super::{Model, Predictions, exact_file};
+use super::{Model, Predictions, Storage, exact_file};
 use crate::arithmetic::kernels::Real;
 use crate::arithmetic::matrix::Matrix;
-use crate::data::{Dataset, Vocabulary};
+use crate::data::context::START;
+use crate::data::{Dataset, Tokens, Vocabulary};
 use crate::error::{Error, Result};
 
 /// A model in single or double precision, or with exact numbers.
@@ -89,8 +90,18 @@ impl AnyModel {
 
     /// The same; `more` may add files to the directory.
     pub fn save_with(&self, dir: impl AsRef<Path>, more: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+        self.save_as(Storage::Auto, dir, more)
+    }
+
+    /// The same, with the matrices of feed-forward blocks written in a given way. Exact numbers are written in full.
+    pub fn save_as(
+        &self,
+        storage: Storage,
+        dir: impl AsRef<Path>,
+        more: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<()> {
         let dir = dir.as_ref();
-        with_floats!(self, model => file::write(model, dir, more), model => exact_file::write(model, dir, more))
+        with_floats!(self, model => file::write_as(model, storage, dir, more), model => exact_file::write(model, dir, more))
     }
 
     /// What config.json says of it.
@@ -127,6 +138,13 @@ impl AnyModel {
         with_model!(self, model => model.words.as_ref().map(|words| &words.vocabulary))
     }
 
+    /// The id of its start token among those of a dataset's tokens, where it has one.
+    pub fn start_in(&self, data: &Dataset) -> Option<u32> {
+        let start = with_model!(self, model => model.start())?;
+        let known = if let Tokens::Words { vocabulary, .. } = &data.tokens { Some(vocabulary) } else { None };
+        known.zip(self.vocabulary()).and_then(|(data, own)| data.get(own.name(start))).or(Some(START))
+    }
+
     /// The same numbers in double precision; exact ones are rounded.
     pub fn widened(&self) -> Model<f64> {
         with_floats!(
@@ -139,6 +157,10 @@ impl AnyModel {
     /// How it was made.
     pub fn source(&self) -> &Source {
         with_model!(self, model => &model.source)
+    }
+
+    pub(crate) fn source_mut(&mut self) -> &mut Source {
+        with_model!(self, model => &mut model.source)
     }
 
     /// The same model with `W_O = 0`: what it knows without attention.
@@ -186,7 +208,8 @@ fn predict_exactly(model: &Model<RBig>, data: &Dataset) -> Result<Predictions> {
     }
     let rows = exact::outputs(model, data)?;
     let numbers = rows.iter().flatten().map(|x| x.to_f64().value()).collect();
-    Ok(Predictions::Outputs(Matrix::new(rows.len(), model.transformer.d, numbers)))
+    let width = model.outputs.as_ref().map_or(model.transformer.d, |head| head.bias.len());
+    Ok(Predictions::Outputs(Matrix::new(rows.len(), width, numbers)))
 }
 
 fn not_floats() -> Error {

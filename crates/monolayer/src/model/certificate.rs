@@ -130,6 +130,7 @@ pub struct CertifiedData {
     tokens: usize,
     sequences: usize,
     impossible: usize,
+    free: usize,
 }
 
 impl CertifiedData {
@@ -140,7 +141,7 @@ impl CertifiedData {
 
     /// The same for a dataset whose hash is known.
     pub(crate) fn hashed(data: &Dataset, hash: String, impossible: usize) -> Self {
-        Self { hash, tokens: data.tokens(), sequences: data.sequences(), impossible }
+        Self { hash, tokens: data.tokens(), sequences: data.sequences(), impossible, free: data.free() }
     }
 
     /// The hash of the dataset.
@@ -151,13 +152,16 @@ impl CertifiedData {
 
 /// Writes certificate.json beside the files of a model that was made from data, all named by their hashes.
 pub fn write(dir: &Path, data: &CertifiedData, claims: &[Claim]) -> Result<()> {
-    let data = json!({
+    let mut about = json!({
         "hash": data.hash,
         "tokens": data.tokens,
         "sequences": data.sequences,
         "impossible": data.impossible,
     });
-    put(dir, &[("data", data)], claims, None, None)
+    if data.free > 0 {
+        about["free"] = data.free.into();
+    }
+    put(dir, &[("data", about)], claims, None, None)
 }
 
 /// Writes certificate.json beside the files of a model that was made from a function: what its author vouches for is an
@@ -166,13 +170,8 @@ pub fn write_for_function(dir: &Path, claims: &[Claim], vouched: Option<String>,
     put(dir, &[], claims, vouched, Some(hints))
 }
 
-fn put(
-    dir: &Path,
-    more: &[(&str, Value)],
-    claims: &[Claim],
-    vouched: Option<String>,
-    hints: Option<Value>,
-) -> Result<()> {
+/// The hashes of the files of a model directory, as its certificate names them.
+pub(crate) fn hashes(dir: &Path) -> Result<Value> {
     let hash = |name: &str| -> Result<Value> {
         let path = dir.join(name);
         match std::fs::read(&path) {
@@ -182,14 +181,26 @@ fn put(
         }
     };
     let numbers = if dir.join("weights.json").exists() { "weights.json" } else { "model.safetensors" };
-    let mut certificate = json!({
-        "format": FORMAT,
-        "model": {
-            "config": hash("config.json")?,
-            "tensors": hash(numbers)?,
-            "vocabulary": hash("vocabulary.json")?,
-        },
+    let mut hashes = json!({
+        "config": hash("config.json")?,
+        "tensors": hash(numbers)?,
+        "vocabulary": hash("vocabulary.json")?,
     });
+    // Only where there is one, so that the certificates of other models stay as they were.
+    if let mask @ Value::String(_) = hash(crate::model::mask_file::FILE)? {
+        hashes["mask"] = mask;
+    }
+    Ok(hashes)
+}
+
+fn put(
+    dir: &Path,
+    more: &[(&str, Value)],
+    claims: &[Claim],
+    vouched: Option<String>,
+    hints: Option<Value>,
+) -> Result<()> {
+    let mut certificate = json!({ "format": FORMAT, "model": hashes(dir)? });
     for (name, value) in more {
         certificate[name] = value.clone();
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::model::certificate::FORMAT;
+use crate::model::certificate::{FORMAT, hashes};
 use crate::model::strict_json;
 
 /// The most units in the last place that exp may be off by.
@@ -19,6 +19,40 @@ pub fn read(path: impl AsRef<Path>) -> Result<Value> {
     let certificate = strict_json::parse(&bytes).map_err(fault)?;
     checked(&certificate).map_err(fault)?;
     Ok(certificate)
+}
+
+/// What the certificate of a model directory claims of labels. It says so; the checker decides whether it is true.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimedLabels {
+    /// The hash of the data.
+    pub hash: String,
+    /// How many tokens it has.
+    pub tokens: usize,
+    /// Tokens without a proof: sequence and token, from 1.
+    pub undecided: Vec<(u64, u64)>,
+    /// How many tokens no weights get right.
+    pub impossible: usize,
+}
+
+/// The claim about labels in an arithmetic, such as `"f64"`. Nothing where there is no certificate, where it is of other files
+/// than those beside it, and where it claims no such thing.
+pub fn claimed_labels(dir: impl AsRef<Path>, arithmetic: &str) -> Result<Option<ClaimedLabels>> {
+    let dir = dir.as_ref();
+    let path = dir.join("certificate.json");
+    if !path.exists() {
+        return Ok(None);
+    }
+    let certificate = read(path)?;
+    let own = hashes(dir)?;
+    let same = ["config", "tensors", "vocabulary"].iter().all(|name| certificate["model"][name] == own[name]);
+    let of_labels = |claim: &&Value| claim["kind"] == "labels" && claim["arithmetic"] == arithmetic;
+    let claim = certificate["claims"].as_array().and_then(|claims| claims.iter().find(of_labels));
+    let (data, Some(claim), true) = (&certificate["data"], claim, same) else { return Ok(None) };
+    let (Some(hash), Some(tokens)) = (data["hash"].as_str(), data["tokens"].as_u64()) else { return Ok(None) };
+    let undecided = serde_json::from_value(claim["undecided"].clone()).ok();
+    let impossible = data["impossible"].as_u64().unwrap_or(0) as usize;
+    let (hash, tokens) = (hash.to_owned(), tokens as usize);
+    Ok(undecided.map(|undecided| ClaimedLabels { hash, tokens, undecided, impossible }))
 }
 
 fn checked(certificate: &Value) -> std::result::Result<(), String> {

@@ -14,7 +14,7 @@ use crate::arithmetic::Ball;
 use crate::arithmetic::matrix::Matrix;
 use crate::data::{Dataset, Tokens};
 use crate::error::{Error, Result};
-use crate::model::{LabelHead, Model, Words};
+use crate::model::{LabelHead, Model, OutputHead, Words};
 use crate::paper::attention::{Attention, AttentionHead};
 use crate::paper::feed_forward::FeedForward;
 use crate::paper::transformer::{Layer, Transformer};
@@ -81,12 +81,12 @@ impl Affine {
 /// The outputs of a model, or the scores of its labels, for each token of a dataset: exact, or an error that names a token for
 /// which the model's output is not a rational number that can be proved.
 pub fn outputs(model: &Model<RBig>, data: &Dataset) -> Result<Vec<Vec<RBig>>> {
-    let inputs = inputs(model, data)?;
+    let (inputs, start) = inputs(model, data)?;
     let of_sequence = |i: usize| -> Result<Vec<Vec<RBig>>> {
         let range = data.range(i);
         let mut bits = BITS;
         loop {
-            match run(model, &inputs[range.clone()], bits) {
+            match run(model, start.as_ref(), &inputs[range.clone()], bits) {
                 Ok(rows) => return Ok(rows),
                 Err(Stuck { place, what }) if bits >= MOST_BITS || what == IRRATIONAL => {
                     let help = "only plateaus around the ids, or exact inputs, have rational outputs";
@@ -107,8 +107,11 @@ pub fn labels(model: &Model<RBig>, data: &Dataset) -> Result<Vec<u32>> {
     Ok(scores.iter().map(arg_max).collect())
 }
 
-/// The tokens of a dataset with their places, exactly.
-fn inputs(model: &Model<RBig>, data: &Dataset) -> Result<Vec<Vec<RBig>>> {
+/// A vector of rational numbers.
+type Row = Vec<RBig>;
+
+/// The tokens of a dataset with their places, exactly, and the start token where there is one.
+fn inputs(model: &Model<RBig>, data: &Dataset) -> Result<(Vec<Row>, Option<Row>)> {
     // The checks of words, dimensions and lengths are those of the model in floats.
     let shape = map_model(model, |x| x.to_f64().value());
     shape.inputs(data)?;
@@ -123,14 +126,17 @@ fn inputs(model: &Model<RBig>, data: &Dataset) -> Result<Vec<Vec<RBig>>> {
         }
         (Tokens::Words { .. }, None) => unreachable!("checked"),
     };
+    let mut start = model.words.as_ref().and_then(|words| Some(words.embedding.row(words.start? as usize).to_vec()));
     if let Some(positions) = &model.positions {
+        let add = |row: &mut Vec<RBig>, place: usize| {
+            row.iter_mut().zip(positions.row(place)).for_each(|(x, p)| *x += p);
+        };
+        let first = start.iter_mut().map(|start| add(start, 0)).count();
         for range in data.ranges() {
-            for (row, position) in rows[range].iter_mut().zip(positions.iter_rows()) {
-                row.iter_mut().zip(position).for_each(|(x, p)| *x += p);
-            }
+            rows[range].iter_mut().zip(first..).for_each(|(row, place)| add(row, place));
         }
     }
-    Ok(rows)
+    Ok((rows, start))
 }
 
 /// Why a sequence could not be evaluated, and the place of the token at fault.
@@ -142,38 +148,61 @@ struct Stuck {
 const UNDECIDED: &str = "a hidden unit of the model is neither surely active nor surely silent";
 const IRRATIONAL: &str = "the model's output depends on an irrational number";
 
-/// A sequence in the middle of a model: each token's coordinates, and bounds of their unknowns.
+/// A sequence in the middle of a model: each token's coordinates, the start token's first where there is one, and bounds of
+/// their unknowns.
 struct State {
+    start: bool,
     tokens: Vec<Vec<Affine>>,
     bounds: Vec<Vec<(RBig, RBig)>>,
 }
 
-fn run(model: &Model<RBig>, inputs: &[Vec<RBig>], bits: usize) -> std::result::Result<Vec<Vec<RBig>>, Stuck> {
-    let tokens = inputs.iter().map(|x| x.iter().cloned().map(Affine::constant).collect()).collect();
-    let mut state = State { tokens, bounds: vec![Vec::new(); inputs.len()] };
+fn run(
+    model: &Model<RBig>,
+    start: Option<&Vec<RBig>>,
+    inputs: &[Vec<RBig>],
+    bits: usize,
+) -> std::result::Result<Vec<Vec<RBig>>, Stuck> {
+    let inputs = start.into_iter().chain(inputs);
+    let tokens: Vec<Vec<Affine>> = inputs.map(|x| x.iter().cloned().map(Affine::constant).collect()).collect();
+    let mut state = State { start: start.is_some(), bounds: vec![Vec::new(); tokens.len()], tokens };
     if let Some(block) = &model.transformer.pre_feed_forward {
         state.feed_forward(block)?;
     }
-    for layer in &model.transformer.layers {
+    let reads = model.transformer.layers.iter().rposition(|layer| layer.attention.is_some());
+    for (i, layer) in model.transformer.layers.iter().enumerate() {
         if let Some(attention) = &layer.attention {
             state.attend(attention, bits)?;
+        }
+        if reads.is_none_or(|last| last == i) {
+            state.leave_start();
         }
         if let Some(block) = &layer.feed_forward {
             state.feed_forward(block)?;
         }
     }
-    if let Some(head) = &model.head {
+    state.leave_start();
+    let labels = model.head.as_ref().map(|head| (&head.weight, &head.bias));
+    if let Some((weight, bias)) = labels.or(model.outputs.as_ref().map(|head| (&head.weight, &head.bias))) {
         for token in &mut state.tokens {
-            *token = head.weight.iter_rows().zip(&head.bias).map(|(w, b)| combine(w, token, b)).collect();
+            *token = weight.iter_rows().zip(bias).map(|(w, b)| combine(w, token, b)).collect();
         }
     }
     state.constants()
 }
 
 impl State {
+    /// Goes on without the start token: nobody sees it any more, and nothing is said of it.
+    fn leave_start(&mut self) {
+        let starts = usize::from(std::mem::take(&mut self.start));
+        self.tokens.drain(..starts);
+        self.bounds.drain(..starts);
+    }
+
     /// The values of all coordinates, if none depends on an unknown.
     fn constants(&self) -> std::result::Result<Vec<Vec<RBig>>, Stuck> {
-        let value = |place: usize, x: &Affine| {
+        let starts = usize::from(self.start);
+        let value = |token: usize, x: &Affine| {
+            let place = token.saturating_sub(starts);
             if x.slopes.is_empty() { Ok(x.constant.clone()) } else { Err(Stuck { place, what: IRRATIONAL }) }
         };
         let row = |(place, token): (usize, &Vec<Affine>)| token.iter().map(|x| value(place, x)).collect();
@@ -186,7 +215,12 @@ impl State {
         let d = inputs[0].len();
         let z = Matrix::new(inputs.len(), d, inputs.concat()).map(|x| ball(x, bits));
         let attention = map_attention(attention, |x| ball(x, bits));
-        let out = attention.apply(&z).map_err(|_| Stuck { place: 0, what: UNDECIDED })?;
+        let out = if self.start {
+            attention.apply_masked(&z, |query, key| attention.mask.visible_from_start(query, key))
+        } else {
+            attention.apply(&z)
+        };
+        let out = out.map_err(|_| Stuck { place: 0, what: UNDECIDED })?;
         self.bounds = out
             .iter_rows()
             .map(|row| row.iter().map(bounds).collect::<Option<_>>())
@@ -197,7 +231,9 @@ impl State {
     }
 
     fn feed_forward(&mut self, block: &FeedForward<RBig>) -> std::result::Result<(), Stuck> {
+        let starts = usize::from(self.start);
         for (place, (token, bounds)) in self.tokens.iter_mut().zip(&self.bounds).enumerate() {
+            let place = place.saturating_sub(starts);
             let mut out = token.clone();
             for (unit, (w1, b1)) in block.w1.iter_rows().zip(&block.b1).enumerate() {
                 let hidden = combine(w1, token, b1).relu(bounds).ok_or(Stuck { place, what: UNDECIDED })?;
@@ -270,7 +306,11 @@ pub fn map_model<T: Clone, S: Clone>(model: &Model<T>, f: impl Fn(&T) -> S + Cop
         feed_forward: layer.feed_forward.as_ref().map(|b| map_block(b, f)),
     };
     Model {
-        words: model.words.as_ref().map(|w| Words { vocabulary: w.vocabulary.clone(), embedding: w.embedding.map(f) }),
+        words: model.words.as_ref().map(|w| Words {
+            vocabulary: w.vocabulary.clone(),
+            embedding: w.embedding.map(f),
+            start: w.start,
+        }),
         positions: model.positions.as_ref().map(|p| p.map(f)),
         transformer: Transformer {
             d: transformer.d,
@@ -278,6 +318,7 @@ pub fn map_model<T: Clone, S: Clone>(model: &Model<T>, f: impl Fn(&T) -> S + Cop
             layers: transformer.layers.iter().map(layer).collect(),
         },
         head: model.head.as_ref().map(|h| map_head(h, f)),
+        outputs: model.outputs.as_ref().map(|h| map_output_head(h, f)),
         source: model.source.clone(),
     }
 }
@@ -285,6 +326,11 @@ pub fn map_model<T: Clone, S: Clone>(model: &Model<T>, f: impl Fn(&T) -> S + Cop
 /// The same head over other numbers.
 pub fn map_head<T: Clone, S: Clone>(head: &LabelHead<T>, f: impl Fn(&T) -> S + Copy) -> LabelHead<S> {
     LabelHead { labels: head.labels.clone(), weight: head.weight.map(f), bias: head.bias.iter().map(f).collect() }
+}
+
+/// The same head of outputs over other numbers.
+pub fn map_output_head<T: Clone, S: Clone>(head: &OutputHead<T>, f: impl Fn(&T) -> S + Copy) -> OutputHead<S> {
+    OutputHead { weight: head.weight.map(f), bias: head.bias.iter().map(f).collect() }
 }
 
 /// The same block over other numbers.
@@ -305,5 +351,5 @@ pub fn map_attention<T: Clone, S: Clone>(attention: &Attention<T>, f: impl Fn(&T
         w_v: h.w_v.map(f),
         w_o: h.w_o.map(f),
     };
-    Attention { kind: attention.kind, mask: attention.mask, heads: attention.heads.iter().map(head).collect() }
+    Attention { kind: attention.kind, mask: attention.mask.clone(), heads: attention.heads.iter().map(head).collect() }
 }

@@ -76,7 +76,7 @@ pub fn read(dir: &Path) -> Result<Model<RBig>> {
 /// Writes a model directory, whole or not at all; `more` may add files to it.
 pub fn write(model: &Model<RBig>, dir: &Path, more: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     file::replace(dir, |new| {
-        file::write_config_and_words(model, DTYPE, new)?;
+        file::write_config_and_words(model, &file::config_as(model, DTYPE), new)?;
         let entry = |(name, shape, numbers): (String, Vec<usize>, Vec<RBig>)| {
             let data = numbers.iter().map(RBig::to_string).collect();
             (name, serde_json::to_value(ExactTensor { shape, data }).expect("plain data"))

@@ -36,30 +36,29 @@ impl<R: Real> Model<R> {
             ));
         };
         let inputs = self.inputs(data)?;
-        let range = data.range(i);
-        let offsets = [range.start, range.end];
+        let offsets = [inputs.offsets[i], inputs.offsets[i + 1]];
         let d = self.transformer.d;
-        let mut before = self.embed(&inputs, range.start, range.end);
+        let mut before = self.embed(&inputs, offsets[0], offsets[1]);
         if let Some(block) = &self.transformer.pre_feed_forward {
             forward::feed_forward(block, d, &mut before);
         }
         let mut h = before.clone();
         if let Some(attention) = &layer.attention {
-            forward::attend(attention, d, &offsets, &mut h);
+            forward::attend_from(attention, d, &offsets, inputs.start, &mut h);
         }
         let ids = self.ids(&before, &h);
         let mut out = h.clone();
         if let Some(block) = &layer.feed_forward {
             forward::feed_forward(block, d, &mut out);
         }
-        let rows = self.head.as_ref().map_or(out.clone(), |head| head.scores(&out));
-        let width = rows.len() / range.len();
+        let rows = self.read_out(out);
+        let width = rows.len() / (offsets[1] - offsets[0]);
         let firing = |h: &[R]| -> Vec<(usize, f64)> {
             let Some(block) = &layer.feed_forward else { return Vec::new() };
             let value = |j: usize| (dot(block.w1.row(j), h) + block.b1[j]).to_f64();
             (0..block.b1.len()).map(|j| (j, value(j))).filter(|&(_, x)| x > 0.0).collect()
         };
-        Ok((0..range.len())
+        Ok((usize::from(inputs.start)..offsets[1] - offsets[0])
             .map(|t| Trace {
                 id: ids.as_ref().map(|ids| ids[t]),
                 firing: firing(&h[t * d..(t + 1) * d]),

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use safetensors::tensor::{Dtype, TensorView};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -12,22 +11,26 @@ use crate::arithmetic::kernels::Real;
 use crate::arithmetic::matrix::Matrix;
 use crate::data::Vocabulary;
 use crate::error::{Error, Result};
+use crate::model::mask_file::{self, MaskConfig};
+use crate::model::storage::{Storage, StoredTensor};
 use crate::model::tensor_file::Tensors;
-use crate::model::{AnyModel, LabelHead, Model, Source, Words, exact_file, strict_json};
+use crate::model::{AnyModel, LabelHead, Model, OutputHead, Source, Words, exact_file, strict_json};
 use crate::paper::attention::{AttentionHead, AttentionKind, Mask};
 use crate::paper::feed_forward::FeedForward;
+use crate::paper::mask::MaskMatrix;
 use crate::paper::transformer::{Layer, Transformer};
 
-/// The version that this library writes.
+/// The version of models that need nothing newer.
 pub const FORMAT: &str = "monolayer/1";
 
-/// The version that this library reads as well, as far as it can run what a model of it has.
+/// The version of models with a start token, with masks that are objects, with outputs of a dimension of their own, or with matrices
+/// stored by their nonzero entries.
 pub const FORMAT_2: &str = "monolayer/2";
 
 /// config.json.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Config {
-    /// [`FORMAT`].
+    /// [`FORMAT`] or [`FORMAT_2`].
     pub format: String,
     /// The dimension of tokens.
     pub d: usize,
@@ -35,8 +38,14 @@ pub struct Config {
     pub dtype: String,
     /// How many positions there are, when they are used.
     pub max_length: Option<usize>,
+    /// The start token, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<String>,
     /// The label names, when outputs are labels.
     pub labels: Option<Vec<String>>,
+    /// The dimension of outputs, when it is not d.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outputs: Option<usize>,
     /// The layers.
     pub layers: Vec<LayerConfig>,
     /// The feed-forward block before the first layer.
@@ -65,7 +74,7 @@ pub struct AttentionConfig {
     /// Their size.
     pub head_size: usize,
     /// Which tokens a query sees.
-    pub mask: Mask,
+    pub mask: MaskConfig,
 }
 
 /// A number of hidden units.
@@ -108,6 +117,10 @@ pub(crate) fn read_config(path: &Path) -> Result<Config> {
             "each must be at least 1",
         ));
     }
+    if config.outputs == Some(0) || (config.outputs.is_some() && config.labels.is_some()) {
+        let what = "outputs of dimension 0, or labels and outputs together";
+        return Err(Error::model(path, what, "outputs is a size from 1, where labels is null"));
+    }
     if let Some(labels) = &config.labels {
         let mut seen = std::collections::HashSet::new();
         if let Some(twice) = labels.iter().find(|&l| !seen.insert(l)) {
@@ -139,13 +152,8 @@ fn refuse_unreadable(path: &Path, config: &Value) -> Result<()> {
             return fail(format!("format {found}"), &help);
         }
     };
-    let later = "monolayer verify reads such models, but no engine of this version runs them";
-    for field in ["start", "outputs"] {
-        match config.get(field) {
-            Some(_) if !version_2 => return fail(format!("the field {field:?} in a {FORMAT} file"), shape),
-            None | Some(Value::Null) => (),
-            Some(_) => return fail(format!("the field {field:?}"), later),
-        }
+    if let Some(field) = ["start", "outputs"].into_iter().find(|&field| !version_2 && config.get(field).is_some()) {
+        return fail(format!("the field {field:?} in a {FORMAT} file"), shape);
     }
     let object = |value: Option<&Value>| value.is_none_or(|value| value.is_object() || value.is_null());
     if !object(config.get("pre_feed_forward")) {
@@ -160,8 +168,14 @@ fn refuse_unreadable(path: &Path, config: &Value) -> Result<()> {
             return fail("an attention whose kind is no name".to_owned(), shape);
         }
         match attention.get("mask") {
-            Some(Value::Object(_)) if version_2 => return fail("a mask that is an object".to_owned(), later),
-            Some(Value::Object(_)) => return fail(format!("a mask that is an object in a {FORMAT} file"), shape),
+            Some(Value::Object(_)) if !version_2 => {
+                return fail(format!("a mask that is an object in a {FORMAT} file"), shape);
+            }
+            Some(mask @ Value::Object(_)) => {
+                if let Some(what) = mask_file::fault(mask) {
+                    return fail(what, shape);
+                }
+            }
             _ => (),
         }
     }
@@ -187,17 +201,20 @@ pub(crate) fn assemble<T: Clone>(dir: &Path, config: Config, mut tensors: Tensor
         let rows = tensors.rows("embedding.weight")?;
         // First the numbers: rows without numbers could be any number of rows.
         let embedding = tensors.matrix("embedding.weight", rows, d)?;
-        Some(Words { vocabulary: read_vocabulary(&vocabulary, rows)?, embedding })
+        Some(Words { vocabulary: read_vocabulary(&vocabulary, rows)?, embedding, start: None })
     } else if vocabulary.exists() {
         return Err(Error::model(vocabulary, "words, but no tensor embedding.weight", "it is not of this model"));
     } else {
         None
     };
+    let words = with_start(dir, words, config.start.as_deref())?;
     let positions = config.max_length.map(|length| tensors.matrix("positions.weight", length, d)).transpose()?;
     let pre = config.pre_feed_forward.as_ref().map(|pre| tensors.feed_forward("pre_feed_forward", pre.hidden, d));
-    let layers = config.layers.iter().enumerate().map(|(i, layer)| {
+    let masks = masks(dir, &config)?;
+    let layers = config.layers.iter().zip(masks).enumerate().map(|(i, (layer, mask))| {
+        let attention = layer.attention.as_ref().zip(mask);
         Ok(Layer {
-            attention: layer.attention.as_ref().map(|a| tensors.attention(i, a, d)).transpose()?,
+            attention: attention.map(|(a, mask)| tensors.attention(i, a, mask, d)).transpose()?,
             feed_forward: (layer.hidden > 0)
                 .then(|| tensors.feed_forward(&format!("layers.{i}.feed_forward"), layer.hidden, d))
                 .transpose()?,
@@ -213,14 +230,42 @@ pub(crate) fn assemble<T: Clone>(dir: &Path, config: Config, mut tensors: Tensor
         }),
         None => None,
     };
+    let output_head = |k: usize| -> Result<OutputHead<T>> {
+        Ok(OutputHead { weight: tensors.matrix("head.weight", k, d)?, bias: tensors.vector("head.bias", k)? })
+    };
+    let outputs = config.outputs.map(output_head).transpose()?;
     tensors.finish()?;
     Ok(Model {
         words,
         positions,
         transformer: Transformer { d, pre_feed_forward, layers },
         head,
+        outputs,
         source: Source::from_json(config.source),
     })
+}
+
+/// The words with the start token that config.json names, if it names one.
+fn with_start<T>(dir: &Path, words: Option<Words<T>>, start: Option<&str>) -> Result<Option<Words<T>>> {
+    let Some(name) = start else { return Ok(words) };
+    let row = words.as_ref().and_then(|words| words.vocabulary.get(name));
+    if row.is_none() {
+        let what = format!("the start token {name:?} is no word of the model");
+        return Err(Error::model(dir.join("config.json"), what, "it must be a word of vocabulary.json"));
+    }
+    Ok(words.map(|words| Words { start: row, ..words }))
+}
+
+/// The mask of each layer that has attention, from config.json and mask.safetensors.
+fn masks(dir: &Path, config: &Config) -> Result<Vec<Option<Mask>>> {
+    let file = mask_file::of_model(dir)?;
+    let named = |l: &LayerConfig| l.attention.as_ref().is_some_and(|a| matches!(a.mask, MaskConfig::File(_)));
+    if file.is_some() && !config.layers.iter().any(named) {
+        return Err(Error::model(dir.join(mask_file::FILE), "no layer names it", "it is not of this model"));
+    }
+    let missing = || Error::model(dir.join(mask_file::FILE), "it is missing", "a layer of config.json names it");
+    let mask = |a: &AttentionConfig| a.mask.resolve(file.as_ref()).ok_or_else(missing);
+    config.layers.iter().map(|layer| layer.attention.as_ref().map(mask).transpose()).collect()
 }
 
 /// vocabulary.json: each word once, each with a row of the embedding, every row with one word.
@@ -251,9 +296,24 @@ fn read_vocabulary(path: &Path, rows: usize) -> Result<Vocabulary> {
 /// Writes a model directory: into a new directory beside it, which then takes its place. What is there already must be a
 /// model or an empty directory. `more` may add files to the new directory.
 pub fn write<R: Real>(model: &Model<R>, dir: &Path, more: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    write_as(model, Storage::Auto, dir, more)
+}
+
+/// The same, with the matrices of feed-forward blocks written in a given way.
+pub fn write_as<R: Real>(
+    model: &Model<R>,
+    storage: Storage,
+    dir: &Path,
+    more: impl FnOnce(&Path) -> Result<()>,
+) -> Result<()> {
     replace(dir, |new| {
-        write_config_and_words(model, R::NAME, new)?;
-        write_tensors(model, new)?;
+        let mut config = config(model);
+        let (tensors, sparse) = storage.stored(model, config.format == FORMAT_2);
+        if sparse {
+            FORMAT_2.clone_into(&mut config.format);
+        }
+        write_config_and_words(model, &config, new)?;
+        write_tensors(&tensors, new)?;
         more(new)
     })
 }
@@ -272,10 +332,24 @@ fn put(dir: &Path, name: &str, bytes: &[u8]) -> Result<()> {
     fs::write(&path, bytes).map_err(|e| Error::io(path, e))
 }
 
-/// config.json, and vocabulary.json where inputs are words.
-pub(crate) fn write_config_and_words<T>(model: &Model<T>, dtype: &str, dir: &Path) -> Result<()> {
-    let config = serde_json::to_string_pretty(&config_as(model, dtype)).expect("a config is plain data");
+/// The matrix of a model's masks. A directory has room for one.
+fn mask_matrix<T>(model: &Model<T>) -> Result<Option<&MaskMatrix>> {
+    let masks = model.transformer.layers.iter().filter_map(|layer| layer.attention.as_ref()).map(|a| &a.mask);
+    let mut matrices = masks.filter_map(|mask| if let Mask::Matrix(matrix) = mask { Some(&**matrix) } else { None });
+    let first = matrices.next();
+    if matrices.all(|matrix| Some(matrix) == first) {
+        return Ok(first);
+    }
+    Err(Error::mismatch("layers with different mask matrices", "give all layers of a model the same matrix"))
+}
+
+/// config.json, mask.safetensors where a mask is a matrix, and vocabulary.json where inputs are words.
+pub(crate) fn write_config_and_words<T>(model: &Model<T>, config: &Config, dir: &Path) -> Result<()> {
+    let config = serde_json::to_string_pretty(config).expect("a config is plain data");
     put(dir, "config.json", format!("{config}\n").as_bytes())?;
+    if let Some(matrix) = mask_matrix(model)? {
+        put(dir, mask_file::FILE, &mask_file::to_bytes(matrix))?;
+    }
     if let Some(words) = &model.words {
         let by_row: BTreeMap<usize, &String> = words.vocabulary.names().iter().enumerate().collect();
         let lines: Vec<String> =
@@ -285,13 +359,8 @@ pub(crate) fn write_config_and_words<T>(model: &Model<T>, dtype: &str, dir: &Pat
     Ok(())
 }
 
-fn write_tensors<R: Real>(model: &Model<R>, dir: &Path) -> Result<()> {
-    let dtype = if R::NAME == "f32" { Dtype::F32 } else { Dtype::F64 };
-    let bytes: Vec<(String, Vec<usize>, Vec<u8>)> =
-        tensors(model).into_iter().map(|(name, shape, numbers)| (name, shape, R::to_bytes(&numbers))).collect();
-    let views = bytes.iter().map(|(name, shape, bytes)| {
-        (name, TensorView::new(dtype, shape.clone(), bytes).expect("as many bytes as the shape says"))
-    });
+fn write_tensors(tensors: &[StoredTensor], dir: &Path) -> Result<()> {
+    let views = tensors.iter().map(|tensor| (&tensor.name, tensor.view()));
     let path = dir.join("model.safetensors");
     let file = safetensors::serialize(views, None)
         .map_err(|e| Error::model(&path, e.to_string(), "the model is too large for the format"))?;
@@ -310,17 +379,24 @@ pub fn config_as<T>(model: &Model<T>, dtype: &str) -> Config {
             kind: a.kind,
             heads: a.heads.len(),
             head_size: a.heads[0].w_q.rows,
-            mask: a.mask,
+            mask: MaskConfig::new(&a.mask),
         }),
         hidden: layer.feed_forward.as_ref().map_or(0, |f| f.b1.len()),
     };
+    let layers: Vec<LayerConfig> = model.transformer.layers.iter().map(layer).collect();
+    let name = |words: &Words<T>| Some(words.vocabulary.name(words.start?).to_owned());
+    let start = model.words.as_ref().and_then(name);
+    let newer = layers.iter().filter_map(|layer| layer.attention.as_ref()).any(|a| a.mask.is_object());
+    let newer = newer || start.is_some() || model.outputs.is_some();
     Config {
-        format: FORMAT.to_owned(),
+        format: if newer { FORMAT_2 } else { FORMAT }.to_owned(),
         d: model.transformer.d,
         dtype: dtype.to_owned(),
         max_length: model.positions.as_ref().map(|p| p.rows),
+        start,
         labels: model.head.as_ref().map(|h| h.labels.clone()),
-        layers: model.transformer.layers.iter().map(layer).collect(),
+        outputs: model.outputs.as_ref().map(|h| h.bias.len()),
+        layers,
         pre_feed_forward: model.transformer.pre_feed_forward.as_ref().map(|f| Hidden { hidden: f.b1.len() }),
         source: model.source.json(),
     }
@@ -336,9 +412,10 @@ pub fn tensors<T: Clone>(model: &Model<T>) -> Vec<(String, Vec<usize>, Vec<T>)> 
     if let Some(positions) = &model.positions {
         matrix("positions.weight".to_owned(), positions);
     }
-    if let Some(head) = &model.head {
-        matrix("head.weight".to_owned(), &head.weight);
-        list.push(("head.bias".to_owned(), vec![head.bias.len()], head.bias.clone()));
+    let labels = model.head.as_ref().map(|head| (&head.weight, &head.bias));
+    if let Some((weight, bias)) = labels.or(model.outputs.as_ref().map(|head| (&head.weight, &head.bias))) {
+        matrix("head.weight".to_owned(), weight);
+        list.push(("head.bias".to_owned(), vec![bias.len()], bias.clone()));
     }
     let feed_forward = |list: &mut Vec<_>, prefix: &str, block: &FeedForward<T>| {
         list.push((format!("{prefix}.w1"), vec![block.w1.rows, block.w1.cols], block.w1.data.clone()));

@@ -37,13 +37,18 @@ pub fn blocks(offsets: &[usize]) -> Vec<Range<usize>> {
 
 /// Runs the Transformer on packed sequences: `offsets` as in [`crate::Dataset`], `h` row-major `[tokens, d]`, in place.
 pub fn transform<R: Real>(transformer: &Transformer<R>, offsets: &[usize], h: &mut [R]) {
+    transform_from(transformer, offsets, false, h);
+}
+
+/// [`transform`]; with `start`, the first token of each sequence is the start token.
+pub fn transform_from<R: Real>(transformer: &Transformer<R>, offsets: &[usize], start: bool, h: &mut [R]) {
     let d = transformer.d;
     if let Some(block) = &transformer.pre_feed_forward {
         feed_forward(block, d, h);
     }
     for layer in &transformer.layers {
         if let Some(block) = &layer.attention {
-            attend(block, d, offsets, h);
+            attend_from(block, d, offsets, start, h);
         }
         if let Some(block) = &layer.feed_forward {
             feed_forward(block, d, h);
@@ -99,6 +104,11 @@ pub fn feed_forward<R: Real>(block: &FeedForward<R>, d: usize, h: &mut [R]) {
 
 /// Eqs. 2 and 5 on packed sequences, in place.
 pub fn attend<R: Real>(attention: &Attention<R>, d: usize, offsets: &[usize], h: &mut [R]) {
+    attend_from(attention, d, offsets, false, h);
+}
+
+/// [`attend`]; with `start`, the first token of each sequence is the start token.
+pub fn attend_from<R: Real>(attention: &Attention<R>, d: usize, offsets: &[usize], start: bool, h: &mut [R]) {
     let tokens = h.len() / d;
     let first = offsets[0];
     let mut mixed = Vec::new();
@@ -124,10 +134,10 @@ pub fn attend<R: Real>(attention: &Attention<R>, d: usize, offsets: &[usize], h:
             let sequence = Projected { s, tokens, range: range.clone(), q: &q, k: &k, v: &v };
             if range.len() > LONG {
                 out.par_chunks_mut(BLOCK * s).enumerate().for_each(|(i, out)| {
-                    sequence.mix(attention.kind, attention.mask, i * BLOCK, out);
+                    sequence.mix(attention.kind, &attention.mask, start, i * BLOCK, out);
                 });
             } else {
-                sequence.mix(attention.kind, attention.mask, 0, out);
+                sequence.mix(attention.kind, &attention.mask, start, 0, out);
             }
         }
         kernels::product(&mixed, &head.w_o.data, s, h, true, Parallelism::None);
@@ -146,26 +156,25 @@ struct Projected<'a, R> {
 
 impl<R: Real> Projected<'_, R> {
     /// The value mixtures of the queries from place `first` on, one row of `out` each.
-    fn mix(&self, kind: AttentionKind, mask: Mask, first: usize, out: &mut [R]) {
+    fn mix(&self, kind: AttentionKind, mask: &Mask, start: bool, first: usize, out: &mut [R]) {
         let component = |x, c| {
             let row: &[R] = x;
             &row[c * self.tokens + self.range.start..c * self.tokens + self.range.end]
         };
         let mut scores = vec![R::ZERO; self.range.len()];
+        let (mut keys, mut values) = (Vec::new(), Vec::new());
         for (i, out) in out.chunks_exact_mut(self.s).enumerate() {
             let query = first + i;
-            let visible = match mask {
-                Mask::None => self.range.len(),
-                Mask::Causal => query + 1,
-            };
-            let scores = &mut scores[..visible];
+            let length = self.range.len();
+            let seen = if start { mask.seen_from_start(query, length) } else { mask.seen(query, length) };
+            let scores = &mut scores[..seen.count()];
             kernels::vectorized(
                 #[inline(always)]
                 || {
                     scores.fill(R::ZERO);
                     for c in 0..self.s {
                         let q = component(self.q, c)[query];
-                        for (score, &k) in scores.iter_mut().zip(component(self.k, c)) {
+                        for (score, &k) in scores.iter_mut().zip(seen.pick(component(self.k, c), &mut keys)) {
                             *score += q * k;
                         }
                     }
@@ -174,7 +183,7 @@ impl<R: Real> Projected<'_, R> {
                         AttentionKind::Hardmax => kernels::harden(scores),
                     };
                     for (c, out) in out.iter_mut().enumerate() {
-                        *out = kernels::dot(scores, &component(self.v, c)[..visible]) / total;
+                        *out = kernels::dot(scores, seen.pick(component(self.v, c), &mut values)) / total;
                     }
                 },
             );

@@ -3,15 +3,19 @@
 mod any_model;
 pub mod certificate;
 pub mod certificate_file;
+mod decode;
 pub mod exact;
 pub mod exact_file;
 pub mod explain;
 pub mod file;
 pub mod forward;
+pub mod mask_file;
 pub mod rank;
+pub mod sequence_domain;
 mod source;
 pub mod sparse;
-mod strict_json;
+pub mod storage;
+pub(crate) mod strict_json;
 pub(crate) mod tensor_file;
 
 use std::path::Path;
@@ -20,6 +24,7 @@ use rayon::prelude::*;
 
 use crate::arithmetic::kernels::{self, Real};
 use crate::arithmetic::matrix::Matrix;
+use crate::data::context::check_mask;
 use crate::data::{Dataset, Labels, Tokens, Vocabulary};
 use crate::error::{Error, Result};
 use crate::paper::attention;
@@ -27,7 +32,10 @@ use crate::paper::transformer::Transformer;
 use sparse::Sparse;
 
 pub use any_model::AnyModel;
-pub use source::Source;
+pub use decode::{Generator, TokenFeed};
+pub use sequence_domain::{Orderings, SequenceDomain};
+pub use source::{Source, TextSource};
+pub use storage::Storage;
 
 /// The name of the row for words that a model does not know.
 pub const UNKNOWN: &str = "<unk>";
@@ -48,12 +56,14 @@ pub const UNKNOWN: &str = "<unk>";
 pub struct Model<T> {
     /// The words, when inputs are words.
     pub words: Option<Words<T>>,
-    /// One vector per place, from 0, added to the token there.
+    /// One vector per place, from 0, added to the token there. A start token takes place 0.
     pub positions: Option<Matrix<T>>,
     /// The layers.
     pub transformer: Transformer<T>,
     /// What turns outputs into labels, when outputs are labels.
     pub head: Option<LabelHead<T>>,
+    /// What turns outputs into those of another dimension, where they have one.
+    pub outputs: Option<OutputHead<T>>,
     /// How it was made.
     pub source: Source,
 }
@@ -65,6 +75,9 @@ pub struct Words<T> {
     pub vocabulary: Vocabulary,
     /// Their vectors.
     pub embedding: Matrix<T>,
+    /// The start token, where there is one: a word that every sequence is run behind. It has place 0 where positions are
+    /// used, all tokens see it, and nothing is said of it.
+    pub start: Option<u32>,
 }
 
 /// A linear map from outputs to a score per label. The label is the arg max; ties go to the lowest index.
@@ -75,6 +88,15 @@ pub struct LabelHead<T> {
     /// `labels x d`.
     pub weight: Matrix<T>,
     /// One number per label.
+    pub bias: Vec<T>,
+}
+
+/// An affine map from the outputs of the Transformer to those of the model, which are of another dimension k.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OutputHead<T> {
+    /// `k x d`.
+    pub weight: Matrix<T>,
+    /// k numbers.
     pub bias: Vec<T>,
 }
 
@@ -105,6 +127,32 @@ impl<T: Clone + Default> Model<T> {
     /// The same model with `W_Q = 0`.
     fn with_mean_pooling(&self) -> Self {
         self.with_heads(|head| head.w_q.data.fill(T::default()))
+    }
+
+    /// An error where a mask has no room for a sequence of a dataset.
+    pub(crate) fn check_masks(&self, data: &Dataset) -> Result<()> {
+        let attentions = self.transformer.layers.iter().filter_map(|layer| layer.attention.as_ref());
+        attentions.map(|attention| &attention.mask).try_for_each(|mask| check_mask(data, mask))
+    }
+
+    /// The row of the start token, where there is one.
+    pub fn start(&self) -> Option<u32> {
+        self.words.as_ref().and_then(|words| words.start)
+    }
+
+    /// An error where there are too few positions for a sequence of a dataset and its start token.
+    fn check_places(&self, data: &Dataset) -> Result<()> {
+        let Some(positions) = &self.positions else { return Ok(()) };
+        let most = positions.rows - usize::from(self.start().is_some());
+        let Some(i) = (0..data.sequences()).find(|&i| data.range(i).len() > most) else { return Ok(()) };
+        let mut place = data.location(data.offsets[i]);
+        place.token = None;
+        let behind = if self.start().is_some() { " behind its start token" } else { "" };
+        Err(Error::data(
+            place,
+            format!("{} tokens where the model has {most} positions{behind}", data.range(i).len()),
+            "split the sequence, or use a model with a larger max_length",
+        ))
     }
 
     /// The same model with every attention head changed.
@@ -155,18 +203,20 @@ impl<R: Real> Model<R> {
                 match (sparse, &inputs.tokens, &self.transformer.layers[..]) {
                     (Some(sparse), InputTokens::Words(ids), [layer]) => {
                         if let Some(attention) = &layer.attention {
-                            forward::attend(attention, self.transformer.d, offsets, &mut h);
+                            forward::attend_from(attention, self.transformer.d, offsets, inputs.start, &mut h);
                         }
                         if let Some(block) = &layer.feed_forward {
                             sparse.feed_forward(block, &ids[first..last], &mut h);
                         }
                     }
-                    _ => forward::transform(&self.transformer, offsets, &mut h),
+                    _ => forward::transform_from(&self.transformer, offsets, inputs.start, &mut h),
                 }
-                let rows = self.head.as_ref().map_or(h.clone(), |head| head.scores(&h));
+                let rows = self.read_out(h);
                 let width = rows.len() / (last - first);
-                let out = rows.chunks_exact(width).enumerate().map(|(t, row)| each(first + t, row)).collect();
-                on_progress(last - first);
+                let row = |t: usize| &rows[(t - first) * width..(t - first + 1) * width];
+                let own = sequences.flat_map(|i| inputs.own(i));
+                let out: Vec<O> = own.map(|(t, at)| each(t, row(at))).collect();
+                on_progress(out.len());
                 out
             })
             .collect();
@@ -223,26 +273,28 @@ impl<R: Real> Model<R> {
             if let Some(t) = rows.iter().position(|row| row.iter().any(|x| !x.is_finite())) {
                 return Err(overflow(t));
             }
-            Ok(Predictions::Outputs(Matrix::new(rows.len(), self.transformer.d, rows.concat())))
+            let width = self.outputs.as_ref().map_or(self.transformer.d, |head| head.bias.len());
+            Ok(Predictions::Outputs(Matrix::new(rows.len(), width, rows.concat())))
+        }
+    }
+
+    /// What the head makes of packed outputs `[tokens, d]`: scores of labels, or outputs of another dimension.
+    pub(crate) fn read_out(&self, h: Vec<R>) -> Vec<R> {
+        match (&self.head, &self.outputs) {
+            (Some(head), _) => head.scores(&h),
+            (None, Some(head)) => affine(&head.weight, &head.bias, &h),
+            (None, None) => h,
         }
     }
 
     /// A dataset as this model's input: words by their ids, vectors as they are, lengths checked.
     pub fn inputs(&self, data: &Dataset) -> Result<Inputs<R>> {
-        if let Some(positions) = &self.positions
-            && let Some(i) = (0..data.sequences()).find(|&i| data.range(i).len() > positions.rows)
-        {
-            let mut place = data.location(data.offsets[i]);
-            place.token = None;
-            return Err(Error::data(
-                place,
-                format!("{} tokens where the model has {} positions", data.range(i).len(), positions.rows),
-                "split the sequence, or use a model with a larger max_length",
-            ));
-        }
+        self.check_masks(data)?;
+        self.check_places(data)?;
+        let start = self.start();
         let tokens = match (&data.tokens, &self.words) {
             (Tokens::Words { word_ids: ids, vocabulary }, Some(words)) => {
-                InputTokens::Words(words.translate(data, ids, vocabulary)?)
+                InputTokens::Words(behind(start, &words.translate(data, ids, vocabulary)?, &data.offsets))
             }
             (Tokens::Vectors { d, data: vectors }, None) if *d == self.transformer.d => {
                 InputTokens::Vectors(vectors.iter().map(|&x| R::from_f64(x)).collect())
@@ -269,8 +321,15 @@ impl<R: Real> Model<R> {
                 ));
             }
         };
-        Ok(Inputs { tokens, offsets: data.offsets.clone() })
+        let starts = usize::from(start.is_some());
+        let offsets = data.offsets.iter().enumerate().map(|(i, offset)| offset + i * starts).collect();
+        Ok(Inputs { tokens, offsets, start: start.is_some() })
     }
+}
+
+/// Sequences of word ids, each behind the start token where there is one.
+fn behind(start: Option<u32>, ids: &[u32], offsets: &[usize]) -> Vec<u32> {
+    offsets.windows(2).flat_map(|window| start.into_iter().chain(ids[window[0]..window[1]].iter().copied())).collect()
 }
 
 /// The first largest entry.
@@ -282,7 +341,18 @@ fn arg_max<R: Real>(scores: &[R]) -> u32 {
 #[derive(Debug, Clone)]
 pub struct Inputs<R> {
     tokens: InputTokens<R>,
+    /// Where each sequence begins, start tokens included.
     offsets: Vec<usize>,
+    /// Whether each sequence begins with a start token.
+    start: bool,
+}
+
+impl<R> Inputs<R> {
+    /// The tokens of sequence `i` but for its start token: the number of each in the dataset, and among the inputs.
+    fn own(&self, i: usize) -> impl Iterator<Item = (usize, usize)> + use<R> {
+        let starts = usize::from(self.start);
+        (self.offsets[i] + starts..self.offsets[i + 1]).map(move |at| (at - (i + 1) * starts, at))
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -313,37 +383,55 @@ impl<T> Words<T> {
 impl<R: Real> LabelHead<R> {
     /// The scores of packed outputs `[tokens, d]`: `[tokens, labels]`.
     pub(crate) fn scores(&self, h: &[R]) -> Vec<R> {
-        let (d, labels) = (self.weight.cols, self.labels.len());
-        let mut scores = vec![R::ZERO; h.len() / d * labels];
-        kernels::product(h, &self.weight.data, d, &mut scores, false, kernels::Parallelism::None);
-        for row in scores.chunks_exact_mut(labels) {
-            row.iter_mut().zip(&self.bias).for_each(|(s, &b)| *s += b);
-        }
-        scores
+        affine(&self.weight, &self.bias, h)
     }
 }
 
+/// `W h + b` for packed `h`.
+fn affine<R: Real>(weight: &Matrix<R>, bias: &[R], h: &[R]) -> Vec<R> {
+    let d = weight.cols;
+    let mut rows = vec![R::ZERO; h.len() / d * bias.len()];
+    kernels::product(h, &weight.data, d, &mut rows, false, kernels::Parallelism::None);
+    for row in rows.chunks_exact_mut(bias.len()) {
+        row.iter_mut().zip(bias).for_each(|(s, &b)| *s += b);
+    }
+    rows
+}
+
 impl Predictions {
-    /// How many of a dataset's tokens have the predicted label, or output to within `1e-6`; `None` where the two are not of a
-    /// kind.
-    pub fn right(&self, data: &Dataset, labels: Option<&[String]>) -> Option<usize> {
+    /// Which of a dataset's tokens have the predicted label, or output to within `1e-6`; `None` where the two are not of a
+    /// kind. A token whose label is free is not right, and not wrong either.
+    pub fn right_tokens(&self, data: &Dataset, labels: Option<&[String]>) -> Option<Vec<bool>> {
         Some(match (self, &data.labels, labels) {
             (Self::Labels(predicted), Labels::Classes { label_ids: ids, names }, Some(labels)) => {
                 let index: Vec<Option<u32>> =
                     names.names().iter().map(|n| labels.iter().position(|l| l == n).map(|i| i as u32)).collect();
-                predicted.iter().zip(ids).filter(|&(&p, &id)| index[id as usize] == Some(p)).count()
+                let right = |(&p, id): (&u32, &Option<u32>)| id.is_some_and(|id| index[id as usize] == Some(p));
+                predicted.iter().zip(ids).map(right).collect()
             }
             (Self::Outputs(outputs), Labels::Vectors { d, data }, _) if *d == outputs.cols => outputs
                 .iter_rows()
                 .zip(data.chunks_exact(*d))
-                .filter(|(out, label)| out.iter().zip(*label).all(|(a, b)| (a - b).abs() <= 1e-6))
-                .count(),
+                .map(|(out, label)| out.iter().zip(label).all(|(a, b)| (a - b).abs() <= 1e-6))
+                .collect(),
             _ => return None,
         })
     }
 
-    /// The share of tokens that are right, as [`Self::right`] counts them.
+    /// How many tokens are right, as [`Self::right_tokens`] tells.
+    pub fn right(&self, data: &Dataset, labels: Option<&[String]>) -> Option<usize> {
+        Some(self.right_tokens(data, labels)?.into_iter().filter(|&right| right).count())
+    }
+
+    /// How many sequences have no labeled token that is wrong.
+    pub fn sequences_right(&self, data: &Dataset, labels: Option<&[String]>) -> Option<usize> {
+        let right = self.right_tokens(data, labels)?;
+        Some(data.sequences_right(|t| right[t]))
+    }
+
+    /// The share of the labeled tokens that are right; `None` where all are free.
     pub fn accuracy(&self, data: &Dataset, labels: Option<&[String]>) -> Option<f64> {
-        Some(self.right(data, labels)? as f64 / data.tokens() as f64)
+        let labeled = data.tokens() - data.free();
+        Some(self.right(data, labels)? as f64 / labeled as f64).filter(|_| labeled > 0)
     }
 }

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::memorize::Method;
+use crate::data::Split;
+use crate::memorize::{LabelCounts, Method};
+use crate::model::sequence_domain::SequenceDomain;
 
 /// How a model was made. Commands of this project write one of the first four kinds; a model from elsewhere may say anything.
 ///
@@ -32,6 +34,15 @@ pub enum Source {
         data_hash: String,
         /// The version of the program.
         version: String,
+        /// What its labels take to be said; older versions did not count it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        labels: Option<LabelCounts>,
+        /// The text, where the labels are what follows in a text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<TextSource>,
+        /// The sequences that it was made for; older versions did not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        domain: Option<SequenceDomain>,
     },
     /// A function was approximated.
     Approximate {
@@ -92,6 +103,18 @@ pub enum Source {
     Other(Value),
 }
 
+/// A text that a model was made to recite.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TextSource {
+    /// What its tokens are.
+    pub split: Split,
+    /// The first of them: where reciting starts.
+    pub first: String,
+    /// The label that follows the last of them.
+    pub end: String,
+}
+
 impl Source {
     /// What config.json holds.
     pub fn json(&self) -> Value {
@@ -107,6 +130,21 @@ impl Source {
             Ok(known) if known.json() == value => known,
             _ => Self::Other(value),
         }
+    }
+
+    /// What the labels of a memorized dataset take to be said, where it was counted.
+    pub fn label_counts(&self) -> Option<&LabelCounts> {
+        if let Self::Memorize { labels, .. } = self { labels.as_ref() } else { None }
+    }
+
+    /// The text that the model recites, where it was made from one.
+    pub fn text(&self) -> Option<&TextSource> {
+        if let Self::Memorize { text, .. } = self { text.as_ref() } else { None }
+    }
+
+    /// The sequences that the model was made for, where that is known.
+    pub fn domain(&self) -> Option<&SequenceDomain> {
+        if let Self::Memorize { domain, .. } = self { domain.as_ref() } else { None }
     }
 
     /// The hash of the data that the model was made from, where it was made from data.
@@ -138,6 +176,21 @@ mod tests {
         let source = Source::from_json(memorize.clone());
         assert_eq!(source.data_hash(), Some("ab"));
         assert_eq!(source.json().to_string(), memorize.to_string());
+        let mut counted = memorize.clone();
+        counted["labels"] = json!({"tokens": 9, "classes": 3, "contexts": 5, "deviating": 1});
+        let source = Source::from_json(counted.clone());
+        assert_eq!(source.label_counts().map(|counts| counts.contexts), Some(5));
+        assert_eq!(source.json().to_string(), counted.to_string());
+        let mut text = memorize.clone();
+        text["text"] = json!({"split": "char", "first": "a", "end": "<end of text>"});
+        let source = Source::from_json(text.clone());
+        assert_eq!(source.text().map(|text| (text.split, text.first.as_str())), Some((Split::Char, "a")));
+        assert_eq!(source.json(), text);
+        let mut domain = memorize.clone();
+        domain["domain"] = json!({"shortest": 1, "longest": 6, "orderings": "all"});
+        let source = Source::from_json(domain.clone());
+        assert_eq!(source.domain().map(|domain| domain.longest), Some(6));
+        assert_eq!(source.json().to_string(), domain.to_string());
         for other in [
             json!(null),
             json!({}),

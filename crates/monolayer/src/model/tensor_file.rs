@@ -11,7 +11,7 @@ use crate::arithmetic::matrix::Matrix;
 use crate::error::{Error, Result};
 use crate::model::file::AttentionConfig;
 use crate::model::strict_json;
-use crate::paper::attention::{Attention, AttentionHead};
+use crate::paper::attention::{Attention, AttentionHead, Mask};
 use crate::paper::feed_forward::FeedForward;
 
 /// Matrices stored sparsely may become this many bytes together.
@@ -198,8 +198,8 @@ impl<'a, T: Clone> Tensors<'a, T> {
         })
     }
 
-    pub fn attention(&mut self, layer: usize, config: &AttentionConfig, d: usize) -> Result<Attention<T>> {
-        let &AttentionConfig { kind, heads, head_size, mask } = config;
+    pub fn attention(&mut self, layer: usize, config: &AttentionConfig, mask: Mask, d: usize) -> Result<Attention<T>> {
+        let &AttentionConfig { kind, heads, head_size, .. } = config;
         let mut stack = |name: &str, rows: usize, cols: usize| -> Result<Vec<Matrix<T>>> {
             let numbers = self.take(&format!("layers.{layer}.attention.{name}"), &[heads, rows, cols])?;
             Ok(numbers.chunks_exact(rows * cols).map(|head| Matrix::new(rows, cols, head.to_vec())).collect())

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::arithmetic::Number;
 use crate::arithmetic::matrix::Matrix;
 use crate::error::{Error, Result};
+pub use crate::paper::mask::Mask;
 
 /// How scores become weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,32 +18,6 @@ pub enum AttentionKind {
     Softmax,
     /// Eq. 5: all weight on the largest score, shared equally by ties.
     Hardmax,
-}
-
-/// Which tokens a query sees.
-///
-/// ```
-/// use monolayer::Mask;
-///
-/// assert!(Mask::None.visible(0, 1) && !Mask::Causal.visible(0, 1) && Mask::Causal.visible(1, 1));
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Mask {
-    /// All of its sequence.
-    None,
-    /// Itself and those before it.
-    Causal,
-}
-
-impl Mask {
-    /// Whether the token at place `query` sees the one at place `key`: the zeros of C in eq. 132.
-    pub fn visible(self, query: usize, key: usize) -> bool {
-        match self {
-            Self::None => true,
-            Self::Causal => key <= query,
-        }
-    }
 }
 
 /// Self-attention: heads, and how their scores become weights.
@@ -82,6 +57,7 @@ impl<T: Clone> Attention<T> {
 impl<N: Number> Attention<N> {
     /// `Z + sum_i W_O,i (W_V,i Z) softmax[(W_K,i Z)^T (W_Q,i Z)]`, one token per row.
     pub fn apply(&self, z: &Matrix<N>) -> Result<Matrix<N>> {
+        self.mask.check(z.rows)?;
         self.apply_masked(z, |query, key| self.mask.visible(query, key))
     }
 

@@ -4,18 +4,13 @@
 
 use std::f64::consts::{LN_2, PI};
 
-use crate::arithmetic::Interval;
 use crate::arithmetic::matrix::Matrix;
-use crate::context_map::View;
-use crate::context_map::theorem_weights::weights::Scale;
-use crate::context_map::theorem_weights::{Request, Way, certify};
-use crate::data::embedding::Embedding;
-use crate::data::positions::Positions;
+use crate::arithmetic::{Ball, Interval, Magnitude, Number as _};
 use crate::data::separation::{Separation, separation};
-use crate::data::token_vectors::TokenVectors;
-use crate::data::{Dataset, Format};
-use crate::error::{Error, Result};
-use crate::paper::attention::Mask;
+use crate::paper::theorem_two::Guarantee;
+
+/// How far constants of Definition 1 are beyond the norms and distances, relative to them, where little room is left.
+const STRICT: f64 = 1.0 / (1_u64 << 30) as f64;
 
 /// (48), the positions in the proof of Corollary 2, one row per place: `E_k = 2 k r_max (1, ..., 1)`.
 pub fn equation_48(d: usize, length: usize, r_max: f64) -> Matrix<f64> {
@@ -108,36 +103,36 @@ pub struct SmallTokens {
     pub log2_47: f64,
     /// That of (8), which holds.
     pub log2_8: f64,
-    /// An enclosure of the smallest distance of ids of one token, for the proof's weights with (29) rounded up to 13 bits.
+    /// An enclosure of the smallest distance of ids of one token, for the proof's weights: `|u . u'|` is (29), and not rounded.
     pub log2_ids: Interval,
     /// Twice the radius (46): ids of a contextual mapping are closer, whatever the weights.
     pub log2_diameter: f64,
 }
 
 /// Whole numbers up to 4 for which (42) fails at the largest power of two.
-pub fn equation_42() -> Result<SmallTokens> {
+pub fn equation_42() -> SmallTokens {
     let numbers: Vec<i32> = (-4..=4).filter(|&x| x != 0).collect();
-    let mut best: Option<([i32; 3], i32)> = None;
+    let mut best: Option<(SmallTokens, i32)> = None;
     for (i, &a) in numbers.iter().enumerate() {
         for (j, &b) in numbers.iter().enumerate().skip(i + 1) {
             for &c in &numbers[j + 1..] {
-                let found = small_tokens([a, b, c], 0)?;
+                let found = small_tokens([a, b, c]);
                 let power = ((found.log2_ids.hi() - found.log2_42) / 2.0).floor() as i32 + 1;
-                if best.is_none_or(|(_, least)| power < least) {
-                    best = Some(([a, b, c], power));
+                if best.as_ref().is_none_or(|&(_, least)| power < least) {
+                    best = Some((found, power));
                 }
             }
         }
     }
-    let (tokens, power) = best.expect("there are 56 triples");
-    small_tokens(tokens, power)
+    let (unit, power) = best.expect("there are 56 triples");
+    unit.scaled(power)
 }
 
 /// The same tokens so small that (47) fails for the proof's weights, and so small that it fails for every map.
-pub fn equation_47() -> Result<[SmallTokens; 2]> {
-    let unit = small_tokens([-4, -3, 4], 0)?;
+pub fn equation_47() -> [SmallTokens; 2] {
+    let unit = small_tokens([-4, -3, 4]);
     let power = |log2: f64| (log2 - unit.log2_47).floor() as i32 + 1;
-    Ok([power(unit.log2_ids.hi()), power(unit.log2_diameter)].map(|power| unit.scaled(power)))
+    [power(unit.log2_ids.hi()), power(unit.log2_diameter)].map(|power| unit.scaled(power))
 }
 
 impl SmallTokens {
@@ -155,29 +150,46 @@ impl SmallTokens {
     }
 }
 
-/// The printed bounds and the proved gap for given tokens.
-fn small_tokens(tokens: [i32; 3], power: i32) -> Result<SmallTokens> {
-    let [a, b, c] = tokens.map(|x| f64::from(x) * 2_f64.powi(-power));
-    let line = |x: f64, y: f64| serde_json::json!({ "tokens": [[x], [y]] }).to_string();
-    let lines = [line(a, b), line(a, c), line(b, c)].join("\n");
-    let data = Dataset::read("three numbers", Format::JsonLines, lines.as_bytes())?;
-    let vectors = TokenVectors::new(&data, &Embedding::Sign(1), &Positions::None, 0, 0)?;
-    let view = View::new(&data, &vectors, Mask::None);
-    let request = Request { scale: Scale::Paper, way: Way::Identity, max_bits: 0, seed: 0, candidates: 1 };
-    let found = certify(&view, &request)?;
-    let nothing = || Error::undefined("no token has two contexts", "give three different tokens");
-    let log2_ids = found.same_token().ok_or_else(nothing)?.0;
-    let s = found.weights.separation.constants;
-    let log2_8 = found.theorem.log2_delta;
-    Ok(SmallTokens {
+/// The printed bounds, and the gap of the proof's weights, for three whole numbers.
+fn small_tokens(tokens: [i32; 3]) -> SmallTokens {
+    let tightest = separation(1, &tokens.map(f64::from));
+    // Definition 1 is strict.
+    let (above, below) = (1.0 + STRICT, 1.0 - STRICT);
+    let s =
+        Separation { r_min: below * tightest.r_min, r_max: above * tightest.r_max, epsilon: below * tightest.epsilon };
+    SmallTokens {
         tokens,
-        power,
+        power: 0,
         log2_42: log2_42(3, 2, 1, &s),
         log2_47: log2_47(3, 2, 1, &s),
-        log2_8,
-        log2_ids,
+        log2_8: Guarantee::new(3, 2, 1, &s).map_or(f64::NAN, |found| found.log2_delta),
+        log2_ids: log2_ids(tokens, &s),
         log2_diameter: (2.0 * (s.r_max + s.epsilon / 4.0)).log2(),
-    })
+    }
+}
+
+/// The smallest distance of ids of one token in two pairs, d = 1, for the weights of Theorem 2's proof: v = 1, `|u . u'|` as in (29)
+/// and `|W_O u''|` as in (32).
+///
+/// The id of c beside a is `c + |W_O u''| (c + (a - c) / (1 + e^(k c (c - a))))`, k for `|u . u'|`. Without the two c, nothing
+/// cancels: an enclosure of k serves as well as k itself.
+fn log2_ids(tokens: [i32; 3], s: &Separation) -> Interval {
+    let number = |x: f64| Ball::new(x, 192);
+    // The float PI is less than its last bit, 2^-51, away from pi.
+    let pi = number(PI).widened(Magnitude::power_of_two(-51));
+    // (|V| + 1)^4 pi d (2 log n + 3) / (8 epsilon r_min).
+    let scores = number(2.0) * number(2.0).ln() + number(3.0);
+    let scale = number(256.0) * pi * scores / (number(8.0) * number(s.epsilon) * number(s.r_min));
+    let output = number(s.epsilon) / (number(4.0) * number(s.r_max));
+    let seen = |c: i32, a: i32| {
+        let exponent = scale.clone() * number(f64::from(c * (c - a)));
+        number(f64::from(a - c)) / (number(1.0) + exponent.exp())
+    };
+    let gap = |i: usize| {
+        let [c, a, b] = [0, 1, 2].map(|j| tokens[(i + j) % 3]);
+        ((seen(c, a) - seen(c, b)) * &output).log2_abs()
+    };
+    gap(0).min(gap(1)).min(gap(2))
 }
 
 /// The binary logarithm of the right side of (42): `epsilon / (4 r_max) delta' / ((|V| + 1)^4 pi d delta r_max)`,

@@ -177,7 +177,8 @@ pub fn lemma_s(a: &[f64], b: &[f64], delta: f64) -> Result<Inequality> {
 /// Lemma M: multisets of at most `n` numbers, whose distinct numbers are more than `2 log n + 3` apart.
 ///
 /// If the multiplicities, divided by those `p` and `p'` of the common maximum, differ first at an offset `t` from it:
-/// `|boltz(a) - boltz(b)| >= 0.8 t e^-t / (p p')`. If the maxima differ, the gap is at least `log n + 3`.
+/// `|boltz(a) - boltz(b)| > (1 - 2 e^-3) t e^-t / (p p')`, and no larger constant serves: docs/lemmas-s-m.md has the proof. If the
+/// maxima differ, the gap is at least `log n + 3`.
 pub fn lemma_m(a: &[f64], b: &[f64]) -> Result<Inequality> {
     let lemma = "Lemma M";
     let n = a.len().max(b.len());
@@ -194,7 +195,8 @@ pub fn lemma_m(a: &[f64], b: &[f64]) -> Result<Inequality> {
         return does_not_apply(lemma, "the normalized multisets are equal");
     };
     let t = ball(top) - ball(first);
-    let right = ball(0.8) * &t * (-t).exp() / ball((p * p2) as f64);
+    let sharp = ball(1.0) - ball(2.0) * ball(-3.0).exp();
+    let right = sharp * &t * (-t).exp() / ball((p * p2) as f64);
     Ok(Inequality { left, right })
 }
 

@@ -7,6 +7,7 @@ pub mod counterexamples;
 pub mod feed_forward;
 pub mod hardmax;
 pub mod lemmas;
+pub mod mask;
 pub mod projection;
 pub mod theorem_two;
 pub mod transformer;

@@ -1,9 +1,9 @@
 //! Proposition 1, rebuilt: what a compiled function gives in cells, between them, outside the cube, and how far it is from f.
 
 use monolayer::approximate::cells::Cell;
-use monolayer::approximate::distance::distance;
 use monolayer::approximate::expression::{Expression, Program};
 use monolayer::approximate::function::{Function, Lipschitz};
+use monolayer::approximate::measured_distance::distance;
 use monolayer::approximate::{Approximation, Approximator, SmallestGrid};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;

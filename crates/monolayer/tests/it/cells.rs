@@ -1,9 +1,9 @@
 //! Cells of sequences, their levels, and certified errors against measured ones.
 
 use monolayer::approximate::cells::{Cell, Cells, Grid, GridSearch, Levels, levels, search_grid};
-use monolayer::approximate::distance::{Measured, distance};
 use monolayer::approximate::expression::{Expression, Program};
 use monolayer::approximate::function::{Function, Lipschitz};
+use monolayer::approximate::measured_distance::{Measured, distance};
 use proptest::prelude::*;
 
 fn program(text: &str, dim: usize, length: usize) -> Program {
@@ -35,7 +35,7 @@ fn measured(f: &dyn Function, grid: &Grid, found: &Levels, p: f64) -> Measured {
 
 /// Checks that the certified error holds and is at most `slack` times the measured one.
 fn check(f: &dyn Function, grid: &Grid, p: f64, slack: f64, name: &str) -> f64 {
-    let found = levels(f, grid, p, 64).unwrap();
+    let found = levels(f, grid, p, 64, &|_, _| ()).unwrap();
     let certified = found.error.powf(1.0 / p);
     let measured = measured(f, grid, &found, p);
     assert!(measured.distance - 5.0 * measured.error <= certified, "{name}: {certified} certified, {measured:?}");
@@ -84,8 +84,8 @@ fn counts_that_do_not_fit() {
     let large = cells(1 << 20, 3);
     let last = large.count().unwrap() - 1;
     assert_eq!(large.cell(last).tokens, [(1 << 20) - 1; 3]);
-    assert!(levels(&program("x1", 1, 3), &Grid::uniform(1, 100_000), 2.0, 1).is_err());
-    assert!(levels(&program("x1", 1, 3), &Grid::uniform(1, 2), 0.5, 1).is_err());
+    assert!(levels(&program("x1", 1, 3), &Grid::uniform(1, 100_000), 2.0, 1, &|_, _| ()).is_err());
+    assert!(levels(&program("x1", 1, 3), &Grid::uniform(1, 2), 0.5, 1, &|_, _| ()).is_err());
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn jumps_along_edges_cost_next_to_nothing() {
 #[test]
 fn errors_fall_as_the_grid_gets_finer() {
     let error = |text: &str, parts: usize| {
-        levels(&program(text, 1, 2), &Grid::uniform(1, parts), 2.0, 64).unwrap().error.sqrt()
+        levels(&program(text, 1, 2), &Grid::uniform(1, parts), 2.0, 64, &|_, _| ()).unwrap().error.sqrt()
     };
     // Like 1/D for a Lipschitz function, like D^(-1/2) for one that jumps off the grid.
     let smooth = (error("wave", 8) / error("wave", 64)).log2() / 3.0;
@@ -188,13 +188,15 @@ fn plans_meet_their_targets() {
         ("step(x1 - 0.37)", 1, 2),
     ] {
         let f = program(text, dim, length);
-        let GridSearch::Found { grid, levels: found } = search_grid(&f, 2.0, 0.1, 50_000, 32).unwrap() else {
+        let GridSearch::Found { grid, levels: found } = search_grid(&f, 2.0, 0.1, 50_000, 32, &|_, _| ()).unwrap()
+        else {
             panic!("{text}: too fine");
         };
         assert!(found.error.sqrt() <= 0.1, "{text}: {}", found.error.sqrt());
         let ends = |edges: &Vec<f64>| edges[0] == 0.0 && edges[edges.len() - 1] == 1.0;
         assert!(grid.edges.iter().all(|edges| ends(edges) && edges.is_sorted_by(|a, b| a < b)), "{grid:?}");
-        let meets = |parts: &usize| levels(&f, &Grid::uniform(dim, *parts), 2.0, 32).unwrap().error.sqrt() <= 0.1;
+        let meets =
+            |parts: &usize| levels(&f, &Grid::uniform(dim, *parts), 2.0, 32, &|_, _| ()).unwrap().error.sqrt() <= 0.1;
         let uniform = (1..200).find(meets).map_or(200, |parts| parts.pow(dim as u32)) as u64;
         assert!(grid.token_cells() <= uniform, "{text}: {} cells, {uniform} equal ones", grid.token_cells());
         if text.contains("0.37") {
@@ -202,7 +204,7 @@ fn plans_meet_their_targets() {
         }
     }
     let GridSearch::TooFine { parts, ids, reached } =
-        search_grid(&program("wave", 1, 3), 2.0, 0.003, 50_000, 8).unwrap()
+        search_grid(&program("wave", 1, 3), 2.0, 0.003, 50_000, 8, &|_, _| ()).unwrap()
     else {
         panic!("fine enough");
     };

@@ -1,10 +1,10 @@
 //! Certificates of contextual maps against brute force: all pairs, in balls of many bits.
 
 use monolayer::arithmetic::{Ball, Number};
-use monolayer::context_map::certificate::{Certificate, output_length};
 use monolayer::context_map::coincidence::Reason;
 use monolayer::context_map::float_weights::FloatWeights;
 use monolayer::context_map::order::Order;
+use monolayer::context_map::proved_gaps::{ProvedGaps, output_length};
 use monolayer::context_map::token_separation::token_separation;
 use monolayer::context_map::{ContextMap, Groups, Projection, View};
 use monolayer::data::Format;
@@ -28,7 +28,7 @@ fn vectors(sequences: &[Vec<Vec<f64>>]) -> Dataset {
 
 /// The same map evaluated with the plain attention of eq. 2, in balls: the id of every token.
 fn ids_in_balls(view: &View, map: &ContextMap, head_size: usize) -> Vec<Vec<Ball>> {
-    let attention = map.attention(view.mask, head_size);
+    let attention = map.attention(view.mask.clone(), head_size);
     let lift = |m: &Matrix<f64>| m.map(|&x| ball(x));
     let heads = attention.heads.iter().map(|h| monolayer::paper::attention::AttentionHead {
         w_q: lift(&h.w_q),
@@ -36,7 +36,7 @@ fn ids_in_balls(view: &View, map: &ContextMap, head_size: usize) -> Vec<Vec<Ball
         w_v: lift(&h.w_v),
         w_o: lift(&h.w_o),
     });
-    let attention = Attention { kind: attention.kind, mask: attention.mask, heads: heads.collect() };
+    let attention = Attention { kind: attention.kind, mask: attention.mask.clone(), heads: heads.collect() };
     let mut ids = Vec::new();
     for window in view.offsets.windows(2) {
         let row = |t: usize| {
@@ -60,7 +60,7 @@ fn square_distance(a: &[Ball], b: &[Ball]) -> Ball {
 /// Checks a certificate against all pairs of tokens.
 fn check(view: &View, map: &ContextMap, head_size: usize) {
     let separation = token_separation(view).unwrap();
-    let certificate = Certificate::new(view, map, &separation, None, 4096);
+    let certificate = ProvedGaps::new(view, map, &separation, None, 4096);
     assert!(certificate.undecided.is_empty(), "exactly equal or apart: always decided");
     let ids = ids_in_balls(view, map, head_size);
     let n = view.token_ids.len();
@@ -160,7 +160,7 @@ fn gaps_that_no_float_holds() {
     let map = map_of(&view, vec![1.0], 800.0);
     let order = Order::new(&view, &map, &Groups::by_context(&view), 1 << 14);
     assert!(order.bits >= 1024, "{} bits", order.bits);
-    let gaps = order.gaps(|t| view.contexts.of_token[t]);
+    let gaps = order.gaps(|t| Some(view.contexts.of_token[t]));
     assert!(gaps.coinciding.is_empty() && gaps.undecided.is_empty());
     let (smallest, tokens) = gaps.smallest.unwrap();
     // Token 1 sees (1, 0.5, 0.125) or (1, 0.5, 0.0625): the terms (1 - x) e^(-800 (1 - x)) differ by the larger one.
@@ -168,10 +168,10 @@ fn gaps_that_no_float_holds() {
     assert!((smallest.log2().center() - expected).abs() < 0.1, "{smallest:?} {expected}");
     assert_eq!(tokens, (3, 6));
     // Too few bits: undecided, never certified.
-    let short = Order::new(&view, &map, &Groups::by_context(&view), 256).gaps(|t| view.contexts.of_token[t]);
+    let short = Order::new(&view, &map, &Groups::by_context(&view), 256).gaps(|t| Some(view.contexts.of_token[t]));
     assert!(!short.undecided.is_empty());
     let separation = token_separation(&view).unwrap();
-    assert!(!Certificate::new(&view, &map, &separation, None, 256).holds());
+    assert!(!ProvedGaps::new(&view, &map, &separation, None, 256).holds());
 }
 
 /// The same numbers in another order round differently, in floats and in balls. Neither is a gap.
@@ -189,7 +189,7 @@ fn rounding_is_no_gap() {
         let view = View::new(&data, &token_vectors, Mask::None);
         let map = ContextMap { v: vec![0.3, 0.0], v_q: vec![0.7, 0.0], w: vec![0.0, 0.1] };
         let order = Order::new(&view, &map, &Groups::by_context(&view), 4096);
-        assert_eq!(order.gaps(|t| view.contexts.of_token[t]).coinciding, [(0, 4)]);
+        assert_eq!(order.gaps(|t| Some(view.contexts.of_token[t])).coinciding, [(0, 4)]);
 
         // What differs weighs about e^-180.
         let (a, b) = (-0.001 * f64::from(i + 1), 0.0003 * f64::from(i) - 0.05);
@@ -201,7 +201,7 @@ fn rounding_is_no_gap() {
         let view = View::new(&data, &token_vectors, Mask::None);
         let map = ContextMap { v: vec![1.0], v_q: vec![200_000.0], w: vec![0.001] };
         let order = Order::new(&view, &map, &Groups::by_context(&view), 4096);
-        let (smallest, _) = order.gaps(|t| view.contexts.of_token[t]).smallest.unwrap();
+        let (smallest, _) = order.gaps(|t| Some(view.contexts.of_token[t])).smallest.unwrap();
         assert!(smallest.log2().hi() < -200.0, "{a} {b}: {smallest:?}");
     }
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use crate::common::{Rows, Values};
-use monolayer::data::{Format, Labels, Names, Tokens, Written};
+use monolayer::data::{DataOptions, Format, Labels, Names, Tokens, Written};
 use monolayer::{Dataset, Result};
 use proptest::prelude::*;
 
@@ -35,7 +35,7 @@ fn conll_2003_is_read_in_full() -> Result<()> {
 }
 
 #[test]
-fn the_ending_tells_the_kind_and_the_format_overrules_it() {
+fn the_content_tells_the_kind_whatever_the_name() {
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str, bytes: &[u8]| {
         let path = directory.path().join(name);
@@ -46,25 +46,26 @@ fn the_ending_tells_the_kind_and_the_format_overrules_it() {
     let rows = Rows {
         tokens: Values::Vectors(2, vec![1.0, 2.0, 3.0, 4.0]),
         labels: Some(Values::Integers(vec![1, 2])),
+        free: vec![false; 2],
         offsets: vec![0, 2],
     };
-    for (name, bytes, format) in [
-        ("a.conll", b"a X\nb Y\n".as_slice(), "conll"),
-        ("a.txt", b"a X\nb Y\n", "conll"),
-        ("jsonl", b"a X\nb Y\n", "conll"),
-        ("a.jsonl", json, "jsonl"),
-        ("a.safetensors", &rows.arrays(false), "safetensors"),
-    ] {
-        let by_ending = Dataset::open(file(name, bytes)).unwrap();
-        assert_eq!(by_ending.tokens(), 2, "{name}");
-        let other = file("another.ending", bytes);
-        let by_format = Dataset::open_as(&other, Some(format.parse().unwrap())).unwrap();
-        assert_eq!(Dataset { name: by_ending.name.clone(), ..by_format }, by_ending);
+    for (bytes, format) in [(b"a X\nb Y\n".as_slice(), "conll"), (json, "jsonl"), (&rows.arrays(false), "safetensors")]
+    {
+        let format: Format = format.parse().unwrap();
+        let strict = Dataset::read("f", format, bytes).unwrap();
+        for name in ["a", "a.txt", "a.conll", "a.data"] {
+            let path = file(name, bytes);
+            let found = Dataset::open_with(&path, &DataOptions::default()).unwrap();
+            assert!(found.plain && found.format == format, "{name}");
+            assert_eq!(Dataset { name: "f".into(), ..found.data }, strict, "{name}");
+            let said = Dataset::open_as(&path, Some(format)).unwrap();
+            assert_eq!(Dataset { name: "f".into(), ..said }, strict, "{name}");
+        }
     }
-    let error = Dataset::open(file("b.txt", json)).unwrap_err().to_string();
-    assert!(error.contains("b.txt:1: JSON where CoNLL columns were expected; end its name in .jsonl"), "{error}");
-    let error = Dataset::open(file("c.txt", &rows.arrays(false))).unwrap_err().to_string();
-    assert!(error.contains("c.txt:1:2: a NUL byte; "), "{error}");
+    let error = Dataset::open_as(file("c.txt", &rows.arrays(false)), Some(Format::Conll)).unwrap_err().to_string();
+    assert!(error.contains("c.txt: safetensors where `format` says conll; leave `format` out"), "{error}");
+    let error = Dataset::open(file("c.npz", json)).map(|data| data.tokens());
+    assert_eq!(error.unwrap(), 2, "the content is certain");
 }
 
 #[test]
@@ -80,8 +81,11 @@ fn sources_that_cannot_be_opened_are_named() {
     assert!(error.starts_with("task:sort: not a task; write task:NAME:"), "{error}");
     let error = Dataset::open_as("task:sort:alphabet=2,length=2", Some(Format::Conll)).unwrap_err().to_string();
     assert!(error.contains("a task is no conll file; leave the format out"), "{error}");
-    let error = "csv".parse::<Format>().unwrap_err().to_string();
-    assert_eq!(error, "\"csv\" is not a format; the formats are conll, jsonl and safetensors");
+    let error = "xml".parse::<Format>().unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "\"xml\" is not a format; the formats are conll, jsonl, json, csv, tsv, npy, npz and safetensors"
+    );
 }
 
 #[test]
@@ -119,7 +123,7 @@ fn standard_input_is_a_dataset() {
     assert!(output.contains(&expected), "{output}");
 }
 
-const COLUMNS: Written = Written { tokens: Names::Columns, labels: Names::Columns };
+const COLUMNS: Written = Written { tokens: Names::Strings, labels: Names::Strings };
 const ARRAYS: Written = Written { tokens: Names::Strings, labels: Names::Integers };
 
 /// The dataset that the canonical form of another one is.

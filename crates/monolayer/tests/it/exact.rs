@@ -56,7 +56,7 @@ fn check(data: &Dataset, compiled: &Compiled) {
         }
         Labels::Classes { label_ids: ids, .. } => {
             let labels = exact::labels(model, data).unwrap();
-            assert!((0..data.tokens()).filter(possible).all(|t| labels[t] == ids[t]));
+            assert!((0..data.tokens()).filter(possible).all(|t| Some(labels[t]) == ids[t]));
         }
         Labels::None => unreachable!(),
     }

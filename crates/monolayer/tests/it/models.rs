@@ -5,7 +5,7 @@ use std::path::Path;
 use monolayer::arithmetic::kernels::Real;
 use monolayer::arithmetic::matrix::Matrix;
 use monolayer::data::{Labels, Tokens, Vocabulary, Written};
-use monolayer::model::{LabelHead, Words};
+use monolayer::model::{LabelHead, OutputHead, Words};
 use monolayer::paper::attention::{AttentionKind, Mask};
 use monolayer::paper::transformer::Transformer;
 use monolayer::{AnyModel, Dataset, Model, Source};
@@ -31,7 +31,7 @@ fn entries<R: Real>(rows: usize, cols: usize) -> Matrix<R> {
 fn model<R: Real>(transformer: &Transformer<f64>, words: bool, positions: bool, labels: bool) -> Model<R> {
     let d = transformer.d;
     Model {
-        words: words.then(|| Words { vocabulary: names(&WORDS), embedding: entries(WORDS.len(), d) }),
+        words: words.then(|| Words { vocabulary: names(&WORDS), embedding: entries(WORDS.len(), d), start: None }),
         positions: positions.then(|| entries(5, d)),
         transformer: crate::random::map(transformer, |&x| R::from_f64(x)),
         head: labels.then(|| LabelHead {
@@ -39,6 +39,7 @@ fn model<R: Real>(transformer: &Transformer<f64>, words: bool, positions: bool, 
             weight: entries(3, d),
             bias: vec![R::ONE; 3],
         }),
+        outputs: (words && !labels).then(|| OutputHead { weight: entries(d + 1, d), bias: vec![R::ONE; d + 1] }),
         source: Source::from_json(json!({ "command": "test", "seed": 7 })),
     }
 }

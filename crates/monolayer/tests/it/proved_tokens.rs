@@ -6,7 +6,6 @@ use monolayer::arithmetic::matrix::Matrix;
 use monolayer::data::positions::Positions;
 use monolayer::data::{Dataset, Labels, Tokens};
 use monolayer::model::{AnyModel, Model};
-use monolayer::paper::attention::Mask;
 use monolayer::{Compiled, Memorizer, Precision, Source};
 use proptest::prelude::*;
 use rand::SeedableRng as _;
@@ -70,10 +69,12 @@ fn refuted<R: Real>(model: &Model<R>, compiled: &Compiled, data: &Dataset) -> (u
         let tokens: Vec<Vec<R>> = range.clone().map(at).collect();
         for t in range.clone().filter(|&t| compiled.proved()[t]) {
             let place = t - range.start;
-            let causal = model.transformer.layers[0].attention.as_ref().is_some_and(|a| a.mask == Mask::Causal);
-            let end = if causal { place + 1 } else { tokens.len() };
+            let mask = &model.transformer.layers[0].attention.as_ref().expect("attention").mask;
+            let visible = (0..tokens.len()).filter(|&key| mask.visible(place, key)).map(|key| tokens[key].clone());
+            let visible: Vec<Vec<R>> = visible.collect();
             proved += 1;
-            let right = (0..3).all(|_| label(model, &tokens[..end], &tokens[place], &mut rng) == labels[t] as usize);
+            let wanted = labels[t].unwrap() as usize;
+            let right = (0..3).all(|_| label(model, &visible, &tokens[place], &mut rng) == wanted);
             wrong += usize::from(!right);
         }
     }

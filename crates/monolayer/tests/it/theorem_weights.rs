@@ -1,7 +1,7 @@
 //! Theorem 2 at its own scale: both ways of proof, against each other, against the formula, and against all pairs.
 
 use monolayer::arithmetic::{Ball, Interval, Number};
-use monolayer::context_map::theorem_weights::direct::evaluate;
+use monolayer::context_map::theorem_weights::gap_in_balls::evaluate;
 use monolayer::context_map::theorem_weights::scores::TokenScores;
 use monolayer::context_map::theorem_weights::weights::Scale;
 use monolayer::context_map::theorem_weights::{Certified, Request, Way, certify, toys};

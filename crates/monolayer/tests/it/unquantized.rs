@@ -1,9 +1,14 @@
-//! Theorem A: no attention layer without a quantizer comes near its function.
+//! Theorems A, B and F: no attention layer without a quantizer comes near their functions.
 
+use dashu_int::IBig;
 use dashu_ratio::RBig;
 use monolayer::arithmetic::matrix::Matrix;
+use monolayer::arithmetic::{Ball, Number as _};
 use monolayer::paper::attention::{Attention, AttentionHead, AttentionKind, Mask};
-use monolayer::paper::unquantized::{Collision, collision, collisions, draw_layer, target};
+use monolayer::paper::unquantized::{
+    Collision, Instance, Twin, collision, collisions, draw_layer, mean_squared_distance, scores_and_values, target,
+    twin, unseen_direction,
+};
 
 fn one_head(d: usize, entry: impl Fn(usize, usize) -> i64) -> Attention<RBig> {
     let identity = Matrix::from_fn(d, d, |r, c| RBig::from(i64::from(r == c)));
@@ -63,4 +68,116 @@ fn the_function_is_equivariant_and_fixes_constant_sequences() {
     assert_eq!(target(&z, 3), target(&swapped, 0));
     let constant = Matrix::from_fn(3, 2, |_, c| RBig::from(c as i64));
     assert_eq!(target(&constant, 1), [RBig::ZERO, RBig::ONE]);
+}
+
+fn hundredths(x: i64) -> RBig {
+    RBig::from(x) / RBig::from(100)
+}
+
+/// The numbers of docs/unquantized.md, exactly.
+#[test]
+fn the_instance_of_theorem_b() {
+    let instance = Instance::new();
+    assert!(instance.scales());
+    assert_eq!(instance.values(), [hundredths(145), hundredths(125)]);
+    assert_eq!((instance.gap(), instance.clearance()), (hundredths(45), hundredths(25)));
+    assert_eq!(instance.bound(), Some(RBig::ONE / RBig::from(8)));
+    let constant = Matrix::from_fn(4, 3, |_, c| hundredths(100 + 30 * c as i64));
+    assert_eq!(instance.target(&constant, 2), constant.row(2));
+    // Other numbers: not the first sequence scaled; a function that an average is.
+    let elsewhere = Instance { second: [hundredths(150), hundredths(180)], ..Instance::new() };
+    assert!(!elsewhere.scales() && elsewhere.bound().is_none());
+    let mean = Instance { dip: RBig::ZERO, ..Instance::new() };
+    assert_eq!((mean.gap(), mean.bound()), (RBig::ZERO, Some(RBig::ZERO)));
+}
+
+/// The layer itself maps the two sequences to the same vector: evaluated as (2) is, in balls.
+fn collides(layer: &Attention<RBig>, found: &Twin) -> bool {
+    let bits = 3000;
+    let exact = |x: &RBig| -> Ball {
+        let whole = |x: &IBig| {
+            let digits = x.to_string();
+            let number = |part: &str| Ball::new(part.parse::<f64>().unwrap(), bits);
+            let (sign, digits) = digits.strip_prefix('-').map_or((1.0, &*digits), |rest| (-1.0, rest));
+            let sum = digits.chars().fold(number("0"), |sum, c| sum * number("10") + number(&c.to_string()));
+            sum * Ball::new(sign, bits)
+        };
+        whole(x.numerator()) / whole(&IBig::from(x.denominator().clone()))
+    };
+    let heads = layer.heads.iter().map(|head| AttentionHead {
+        w_q: head.w_q.map(exact),
+        w_k: head.w_k.map(exact),
+        w_v: head.w_v.map(exact),
+        w_o: head.w_o.map(exact),
+    });
+    let balls = Attention { kind: layer.kind, mask: layer.mask.clone(), heads: heads.collect() };
+    let last = found.sequence.rows - 1;
+    let constant = Matrix::from_fn(last + 1, found.constant.len(), |_, c| found.constant[c].clone());
+    let [a, b] = [found.sequence.map(exact), constant].map(|z| balls.apply(&z).unwrap());
+    a.row(last).iter().zip(b.row(last)).all(|(a, b)| {
+        let apart = (a.clone() - b).abs();
+        // They are equal: 0 is in the ball, which is small against the numbers.
+        !apart.is_certainly_positive() && apart.to_interval().hi() <= 1e-9 * (1.0 + a.abs().to_interval().hi())
+    })
+}
+
+#[test]
+fn every_layer_has_a_twin_in_theorem_b() {
+    let instance = Instance::new();
+    let least = 0.25 - 2_f64.powi(-20);
+    let (mut singular, mut on_the_way) = (0, 0);
+    for number in 0..200 {
+        let layer = draw_layer(11, number);
+        let length = 2 + number as usize % 4;
+        let found = twin(&instance, &layer, length).unwrap();
+        assert!(found.inside(), "{number}: {found:?}");
+        assert!(found.distance() >= if found.singular { 1.0 } else { least }, "{number}: {}", found.distance());
+        assert!(instance.same_scores(&layer, length), "{number}");
+        singular += usize::from(found.singular);
+        on_the_way +=
+            usize::from(!found.singular && !instance.sequences(found.sequence.cols, length).contains(&found.sequence));
+        if number < 60 {
+            assert!(collides(&layer, &found), "{number}");
+        }
+    }
+    assert!(singular > 40 && on_the_way > 20, "{singular} {on_the_way}");
+    // Two sequences that are not one scaled by the other have other scores.
+    let elsewhere = Instance { second: [hundredths(150), hundredths(180)], ..Instance::new() };
+    assert!(!elsewhere.same_scores(&one_head(2, |r, c| i64::from(r == c)), 3));
+    // A layer of zeros leaves x, and 1/4 is what it gets: no more is promised.
+    let zeros = twin(&instance, &one_head(2, |_, _| 0), 3).unwrap();
+    assert!(zeros.distance() < 0.2501 && zeros.inside() && !zeros.singular, "{zeros:?}");
+    assert!(twin(&instance, &one_head(2, |_, _| 0), 1).is_err());
+}
+
+/// Theorem F by hand, and on random layers: a direction is there exactly if the rows do not span the space.
+#[test]
+fn what_keys_and_values_do_not_span_is_unseen() {
+    let whole = |x: i64| RBig::from(x);
+    let line =
+        |v: [i64; 3]| Attention::rank_one(Mask::None, &v.map(whole), &[1, 1, 1].map(whole), &[1, 0, 0].map(whole));
+    // Orthogonal to (1, 2, 0), with largest entry 1.
+    assert_eq!(unseen_direction(&line([1, 2, 0])), Some(vec![whole(-1), hundredths(50), whole(0)]));
+    assert_eq!(unseen_direction(&one_head(3, |_, _| 0)), None);
+    let mut found = [0, 0];
+    for number in 0..300 {
+        let layer = draw_layer(13, number);
+        let rows: usize = layer.heads.iter().map(|head| head.w_k.rows + head.w_v.rows).sum();
+        let d = layer.heads[0].w_k.cols;
+        let Some(c) = unseen_direction(&layer) else {
+            found[0] += 1;
+            assert!(rows >= d, "{number}");
+            continue;
+        };
+        found[1] += 1;
+        let z = Matrix::from_fn(3, d, |r, t| hundredths(7 * r as i64 - 5 * t as i64));
+        let moved = Matrix::from_fn(3, d, |r, t| if r == 1 { z.row(1)[t].clone() } else { &z.row(r)[t] + &c[t] });
+        assert_eq!(scores_and_values(&layer, &z, 1), scores_and_values(&layer, &moved, 1), "{number}");
+        let around = Matrix::from_fn(3, d, |r, t| if r == 1 { RBig::ZERO } else { c[t].clone() });
+        assert!(mean_squared_distance(&around, 1) >= RBig::ONE, "{number}");
+    }
+    assert!(found[0] > 100 && found[1] > 20, "{found:?}");
+    // The function by hand: the token (1, 1) among (1, 0) and (0, 1).
+    let z = Matrix::new(3, 2, [1, 0, 1, 1, 0, 1].map(whole).to_vec());
+    assert_eq!(mean_squared_distance(&z, 1), RBig::ONE);
 }

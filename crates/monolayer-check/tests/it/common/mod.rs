@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use monolayer_check::Format;
-use monolayer_check::source;
+use monolayer_check::open_data;
 use monolayer_core::read::{Limits, hash};
 use serde_json::{Value, json};
 
@@ -114,7 +114,8 @@ pub const DATA: &str = "a X\nb Y\n\nb Y\na X\na X\n";
 /// The hash of a dataset, that of its canonical form.
 pub fn data_hash(data: &str) -> String {
     let format = if data.starts_with('{') { Format::JsonLines } else { Format::Conll };
-    source::parse("data", data.as_bytes(), format, &Limits::default()).map_or(String::new(), |source| source.data.hash)
+    open_data::parse("data", data.as_bytes(), format, &Limits::default())
+        .map_or(String::new(), |source| source.data.hash)
 }
 
 /// A certificate for the files of a directory and some data, with these claims.

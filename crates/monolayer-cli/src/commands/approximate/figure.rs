@@ -113,13 +113,22 @@ fn staircase(g: &Approximation) -> Scene {
     let block = g.model.transformer.pre_feed_forward.as_ref().expect("a quantizer");
     let places = g.model.positions.as_ref().map_or(1, |p| p.rows);
     let end = 2.0 * places as f64 - 1.0;
-    let point = |i: usize| {
+    let output = |x: f64| {
         let mut token = vec![0.5; g.grid.edges.len()];
-        token[0] = (i as f64 + 0.5) / POINTS as f64 * end;
-        Point::new(token[0], block.apply_token(&token)[0])
+        token[0] = x;
+        block.apply_token(&token)[0]
     };
+    // Outputs differ by little of their size: what is drawn counts from the lowest step.
+    let at = |i: usize| (i as f64 + 0.5) / POINTS as f64 * end;
+    let lowest = output(at(0));
+    let point = |i: usize| Point::new(at(i), output(at(i)) - lowest);
     let title = format!("the quantizer: {} parts, ramps {:.1e} wide", g.grid.edges[0].len() - 1, g.ramp);
-    let figure = Figure::new("quantizer", title, Axis::linear("coordinate 1", ""), Axis::linear("code", ""));
+    let figure = Figure::new(
+        "quantizer",
+        title,
+        Axis::linear("coordinate 1", ""),
+        Axis::linear("output above the lowest step", ""),
+    );
     figure.line("F1", (0..POINTS).map(point)).scene(WIDE, TALL)
 }
 

@@ -9,19 +9,21 @@ use monolayer::{Compiled, Dataset, Memorizer};
 use serde_json::json;
 
 use super::{Outcome, peer};
+use crate::commands::{DOES, READS};
 use crate::output::{count, table};
 
 /// Memorizing a corpus, compared with three epochs of training in PyTorch, and how its time grows on generated corpora
 #[derive(clap::Args)]
+#[command(after_help = "Example: monolayer bench memorize --data train.conll")]
 pub struct Args {
     /// Corpus; without one, only generated corpora are used
-    #[arg(long, value_name = "DATA")]
+    #[arg(long, value_name = "DATA", help_heading = READS)]
     data: Option<String>,
     /// Python with PyTorch, for the comparison (benches/peers/train_torch.py)
-    #[arg(long, value_name = "PYTHON", requires = "data")]
+    #[arg(long, value_name = "PYTHON", requires = "data", help_heading = DOES)]
     python: Option<PathBuf>,
     /// Number of tokens of the largest generated corpus
-    #[arg(long, default_value_t = 200_000)]
+    #[arg(long, default_value_t = 200_000, help_heading = DOES)]
     tokens: usize,
 }
 
@@ -63,7 +65,7 @@ pub fn run(args: &Args) -> Result<Outcome> {
     for tokens in [tokens / 100, tokens / 10, tokens] {
         let data = zipf_corpus(tokens, 1);
         let (seconds, compiled) = memorize_seconds(&data)?;
-        let (hidden, possible) = (hidden(&compiled), tokens - compiled.impossible().len());
+        let (hidden, possible) = (hidden(&compiled), compiled.possible());
         let growth = before.map(|before| seconds / before);
         rows.push(vec![
             count(tokens),

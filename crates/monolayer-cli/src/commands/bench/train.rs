@@ -10,12 +10,13 @@ use monolayer::{Dataset, Error};
 use monolayer_lab::bench;
 use monolayer_train::engine::CHUNK;
 use monolayer_train::run::{Job, train};
-use monolayer_train::source::Source;
-use monolayer_train::{Options, bound};
+use monolayer_train::training_data::Source;
+use monolayer_train::{Options, products_alone};
 use serde_json::{Value, json};
 
 use super::super::data::write;
 use super::{Outcome, peer};
+use crate::commands::{DOES, READS};
 use crate::output::{count, table};
 
 /// Training: seconds per epoch and tokens per second, compared with its matrix products alone and with PyTorch
@@ -26,19 +27,19 @@ use crate::output::{count, table};
 #[command(after_help = "Example: monolayer bench train --data train.conll --python benches/peers/.venv/bin/python")]
 pub struct Args {
     /// CoNLL file (default: a generated corpus of 200,000 tokens)
-    #[arg(long, value_name = "DATA")]
+    #[arg(long, value_name = "DATA", help_heading = READS)]
     data: Option<String>,
     /// Numbers of layers
-    #[arg(long, value_name = "L,...", value_delimiter = ',', default_values_t = [1, 3, 6])]
+    #[arg(long, value_name = "L,...", value_delimiter = ',', default_values_t = [1, 3, 6], help_heading = DOES)]
     layers: Vec<usize>,
     /// Number of epochs of each run
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 5, help_heading = DOES)]
     epochs: usize,
     /// Python with PyTorch, for the comparison (benches/peers/train_torch.py: eager and compiled, one and two threads)
-    #[arg(long, value_name = "PYTHON")]
+    #[arg(long, value_name = "PYTHON", help_heading = DOES)]
     python: Option<PathBuf>,
     /// Number of steps of a PyTorch epoch (0: all of the data); 220 are enough to measure a rate
-    #[arg(long, default_value_t = 220)]
+    #[arg(long, default_value_t = 220, help_heading = DOES)]
     peer_steps: usize,
 }
 
@@ -113,10 +114,10 @@ impl Measured {
             layers,
             seconds: tokens / rate,
             rate,
-            products: tokens * bound::seconds_per_token(&architecture, CHUNK),
-            operations: tokens * bound::operations(&architecture),
+            products: tokens * products_alone::seconds_per_token(&architecture, CHUNK),
+            operations: tokens * products_alone::operations(&architecture),
             firing,
-            gradient: bound::skipping_zeros(&architecture, CHUNK, firing),
+            gradient: products_alone::skipping_zeros(&architecture, CHUNK, firing),
             peer,
         })
     }

@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 
 use monolayer::Dataset;
 use monolayer::context_map::View;
-use monolayer::context_map::certificate::{Certificate, Distance};
 use monolayer::context_map::coincidence::{Reason, is_zero};
 use monolayer::context_map::float_weights::CertifiedMap;
+use monolayer::context_map::proved_gaps::{Distance, ProvedGaps};
 use monolayer::data::context::Agreement;
 use monolayer::data::separation::Separation;
+use monolayer::model::mask_file::MaskConfig;
 use monolayer::paper::theorem_two::Guarantee;
 use serde_json::{Value, json};
 
@@ -28,7 +29,7 @@ pub struct Report<'a> {
 }
 
 impl Report<'_> {
-    fn certificate(&self) -> &Certificate {
+    fn certificate(&self) -> &ProvedGaps {
         &self.tight.certificate
     }
 
@@ -60,7 +61,7 @@ impl Report<'_> {
             "vocabulary": tight.separation.vocabulary,
             "contexts": self.view.contexts.count,
             "positions": self.view.vectors.positions.is_some(),
-            "mask": self.view.mask,
+            "mask": MaskConfig::new(&self.view.mask),
             "r_min": r_min,
             "r_max": r_max,
             "epsilon": epsilon,
@@ -270,7 +271,7 @@ impl Report<'_> {
         for (t, &context) in self.view.contexts.of_token.iter().enumerate() {
             let context = context as usize;
             let a = *first[context].get_or_insert(t);
-            if self.view.visible(a).len() != self.view.visible(t).len() {
+            if self.view.seen(a).0.count() != self.view.seen(t).0.count() {
                 seen[context] = true;
                 example = example.or(Some((a, t)));
             }

@@ -11,11 +11,13 @@ use monolayer::context_map::theorem_weights::weights::Scale;
 use monolayer::context_map::theorem_weights::{Certified, Request, Way, certify};
 use monolayer::data::context::Agreement;
 use monolayer::model::certificate::Claim;
+use monolayer::model::mask_file::MaskConfig;
 use serde_json::{Value, json};
 
 use super::figure::{self, Row};
 use super::report::{Report, bytes, plural, power_of_two};
 use super::{Args, Outcome, Prepared, Shared};
+use crate::commands::{DOES, WRITES};
 use crate::output::{Progress, count, table};
 
 /// The effort of the search for the tight map that stands beside the theorem's.
@@ -25,13 +27,13 @@ const TIGHT_CANDIDATES: usize = 40;
 #[derive(clap::Args)]
 pub struct TheoremArgs {
     /// With --scale paper or certified: how the gaps between ids are proved (default: auto)
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, help_heading = DOES)]
     way: Option<WayArg>,
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(64..=1 << 32))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(64..=1 << 32), help_heading = DOES)]
     #[arg(help = "Largest precision in bits for --way direct (default: 2097152)")]
     max_bits: Option<u64>,
     /// Draw how many bits it takes to tell ids apart, at every scale, for this dataset and three tiny ones
-    #[arg(long, value_name = "FILE.svg")]
+    #[arg(long, value_name = "FILE.svg", help_heading = WRITES)]
     figure: Option<PathBuf>,
 }
 
@@ -79,7 +81,7 @@ pub fn run(
         candidates: args.map.candidates as usize,
     };
     let certified = certify(view, &request)?;
-    let progress = Progress::new(shared, "searching", TIGHT_CANDIDATES);
+    let progress = Progress::new(shared, "searching", TIGHT_CANDIDATES, "projections");
     let tight = tight(args.map.seed).build_with(view, None, &|candidates, _| progress.add(candidates))?;
     drop(progress);
     let weights = &certified.weights;
@@ -87,7 +89,7 @@ pub fn run(
     let model = super::model(prepared, &weights.map, args, name, weights.tries, weights.kappa);
     let ranks = super::ranks(&model);
     let proved = certified.log2_delta().map(|log2| Claim::contextual_mapping(certified.r, log2));
-    super::write(args, prepared, agreement, &model, proved)?;
+    super::write(args, shared, prepared, agreement, &model, proved)?;
     let beside = Report { data: &prepared.data, view, tight: &tight, agreement, ranks };
     let report = TheoremReport { scale: name, request, certified: &certified, beside };
     let (json, mut text) = (report.json(), report.text());
@@ -143,7 +145,7 @@ impl TheoremReport<'_> {
             "vocabulary": weights.separation.vocabulary,
             "contexts": beside.view.contexts.count,
             "positions": beside.view.vectors.positions.is_some(),
-            "mask": beside.view.mask,
+            "mask": MaskConfig::new(&beside.view.mask),
             "multisets": weights.multisets,
             "r_min": constants.r_min,
             "r_max": constants.r_max,

@@ -1,11 +1,11 @@
 //! What is said of the methods that work on any vectors.
 
-use monolayer::memorize::paper::PaperProof;
+use monolayer::memorize::proof_constants::PaperProof;
 use monolayer::memorize::{DeepDetails, HingeDetails, paper_parameters};
 use monolayer::{Compiled, Dataset};
 use serde_json::{Value, json};
 
-use super::{Args, candidates, conflicts};
+use super::{Args, candidates, tokens_note, with_counts};
 use crate::output::{count, table};
 
 fn row(name: &str, value: String, note: &str) -> Vec<String> {
@@ -20,42 +20,51 @@ pub fn hinges(
     hinges: &HingeDetails,
     seconds: f64,
 ) -> (Value, String) {
-    let (right, possible) = (compiled.right(), data.tokens() - compiled.impossible().len());
+    let right = compiled.right();
     let model = compiled.model();
     let config = model.config();
     let hidden = config.layers[0].hidden;
     let proof = &hinges.proof;
-    let json = json!({
-        "tokens": data.tokens(),
-        "sequences": data.sequences(),
-        "memorized": right,
-        "possible": possible,
-        "conflicts": conflicts(data, compiled.impossible()),
-        "method": compiled.method(),
-        "hidden": hidden,
-        "ids": compiled.context_ids(),
-        "runs": hinges.runs,
-        "d": config.d,
-        "dtype": config.dtype,
-        "max_length": config.max_length,
-        "parameters": model.parameters(),
-        "nonzero": model.nonzero_parameters(),
-        "paper_parameters": paper_parameters(data, 1, config.d),
-        "smallest_gap": compiled.gap(),
-        "candidates": candidates(compiled),
-        "certified": right,
-        "real_error": proof.real_error,
-        "float_error": proof.float_error,
-        "seconds": seconds,
-    });
+    let json = with_counts(
+        data,
+        compiled,
+        &json!({
+            "hidden": hidden,
+            "ids": compiled.context_ids(),
+            "runs": hinges.runs,
+            "d": config.d,
+            "dtype": config.dtype,
+            "max_length": config.max_length,
+            "parameters": model.parameters(),
+            "nonzero": model.nonzero_parameters(),
+            "paper_parameters": paper_parameters(data, 1, config.d),
+            "smallest_gap": compiled.gap(),
+            "candidates": candidates(compiled),
+            "certified": right,
+            "real_error": proof.real_error,
+            "float_error": proof.float_error,
+            "seconds": seconds,
+        }),
+    );
     let rows = [
-        row("right", count(right), "proved in f64, in any order of summation"),
-        row("possible", count(possible), &format!("of {} tokens", count(data.tokens()))),
+        row(
+            "right",
+            count(right),
+            &format!(
+                "{}; proved in f64, rounding included, whatever the order of the sums",
+                tokens_note(data, compiled)
+            ),
+        ),
+        row("sequences right", count(compiled.sequences_right()), &format!("of {}", count(data.sequences()))),
         row("ids", count(compiled.context_ids()), &format!("in {} runs of equal labels", count(hinges.runs))),
         row("hidden units", count(hidden), ""),
         row("smallest gap", format!("{:.1e}", compiled.gap()), "of the ids' standard deviation"),
         row("error, real", format!("{:.1e}", proof.real_error), "|F(X) - Y| is at most this, proved"),
-        row("error, f64", format!("{:.1e}", proof.float_error), "the same with rounding, in any order of summation"),
+        row(
+            "error, f64",
+            format!("{:.1e}", proof.float_error),
+            "the same with rounding, whatever the order of the sums",
+        ),
         row("seconds", format!("{seconds:.2}"), ""),
     ];
     (json, table(&rows, &[2]) + &args.next())
@@ -63,30 +72,29 @@ pub fn hinges(
 
 /// Of many thin layers.
 pub fn deep(data: &Dataset, compiled: &Compiled, deep: &DeepDetails, seconds: f64) -> (Value, String) {
-    let (right, possible) = (compiled.right(), data.tokens() - compiled.impossible().len());
+    let right = compiled.right();
     let config = compiled.model().config();
     let layers = config.layers.len();
-    let json = json!({
-        "tokens": data.tokens(),
-        "sequences": data.sequences(),
-        "memorized": right,
-        "possible": possible,
-        "conflicts": conflicts(data, compiled.impossible()),
-        "method": compiled.method(),
-        "layers": layers,
-        "hidden": config.layers.iter().map(|layer| layer.hidden).sum::<usize>(),
-        "ids": compiled.context_ids(),
-        "d": config.d,
-        "dtype": config.dtype,
-        "nonzero": deep.nonzero,
-        "nonzero_one_layer": deep.one_layer,
-        "paper_parameters": paper_parameters(data, 1, config.d),
-        "smallest_gap": compiled.gap(),
-        "certified": right,
-        "seconds": seconds,
-    });
+    let json = with_counts(
+        data,
+        compiled,
+        &json!({
+            "layers": layers,
+            "hidden": config.layers.iter().map(|layer| layer.hidden).sum::<usize>(),
+            "ids": compiled.context_ids(),
+            "d": config.d,
+            "dtype": config.dtype,
+            "nonzero": deep.nonzero,
+            "nonzero_one_layer": deep.one_layer,
+            "paper_parameters": paper_parameters(data, 1, config.d),
+            "smallest_gap": compiled.gap(),
+            "certified": right,
+            "seconds": seconds,
+        }),
+    );
     let rows = [
-        row("right", count(right), &format!("of {} possible, evaluated in exact rational arithmetic", count(possible))),
+        row("right", count(right), &format!("{}; evaluated in exact rational arithmetic", tokens_note(data, compiled))),
+        row("sequences right", count(compiled.sequences_right()), &format!("of {}", count(data.sequences()))),
         row("ids", count(compiled.context_ids()), ""),
         row("layers", count(layers), "one attention, then feed-forward layers that read the bits of packed numbers"),
         row("numbers not 0", count(deep.nonzero), &format!("one hidden layer would take {}", count(deep.one_layer))),
@@ -100,6 +108,7 @@ pub fn paper(data: &Dataset, compiled: &Compiled, proof: &PaperProof, seconds: f
     let json = json!({
         "tokens": data.tokens(),
         "sequences": data.sequences(),
+        "free": compiled.free().len(),
         "method": compiled.method(),
         "ids": compiled.context_ids(),
         "hidden": proof.block.b1.len(),

@@ -6,7 +6,7 @@ use monolayer::data::LabelScheme;
 use monolayer_train::ceilings::Ceilings;
 use monolayer_train::metrics::Dev;
 use monolayer_train::run::{End, Job, Report};
-use monolayer_train::source::Source;
+use monolayer_train::training_data::Source;
 use serde_json::json;
 
 use super::super::Outcome;
@@ -33,6 +33,8 @@ pub fn outcome(job: &Job, source: &str, report: &Report) -> Outcome {
         "loss": last.map(|m| m.train_loss),
         "running_loss": progress.last_loss,
         "train_accuracy": last.and_then(|m| m.train_accuracy),
+        "sequences_right": last.and_then(|m| m.sequences_right),
+        "free": free(job),
         "ceilings": ceilings,
         "dev": last.and_then(|m| m.dev.as_ref()),
         "dev_unknown_words": report.unknown[0],
@@ -49,6 +51,14 @@ pub fn outcome(job: &Job, source: &str, report: &Report) -> Outcome {
     Outcome::decided(json, text(job, source, report, ceilings), report.end == End::Done)
 }
 
+/// Tokens for which any label will do.
+fn free(job: &Job) -> usize {
+    match job.source {
+        Source::Data(data) => data.free(),
+        Source::Function(_) => 0,
+    }
+}
+
 fn text(job: &Job, source: &str, report: &Report, ceilings: Option<Ceilings>) -> String {
     let progress = &report.progress;
     let row = |name: &str, value: String, note: &str| vec![name.to_owned(), value, note.to_owned()];
@@ -56,8 +66,14 @@ fn text(job: &Job, source: &str, report: &Report, ceilings: Option<Ceilings>) ->
     if let Some(last) = progress.history.last() {
         let positions = progress.options.positions;
         if let Some(accuracy) = last.train_accuracy {
-            let note = format!("of {} training tokens, after epoch {}", count(job.source.tokens()), last.epoch);
+            let free = free(job);
+            let labeled = count(job.source.tokens() - free);
+            let more = if free > 0 { format!(" ({} more are free)", count(free)) } else { String::new() };
+            let note = format!("of {labeled} training tokens{more}, after epoch {}", last.epoch);
             rows.push(row("right", format!("{accuracy:.5}"), &note));
+        }
+        if let Some(right) = last.sequences_right {
+            rows.push(row("sequences right", count(right), &format!("of {}", count(job.source.sequences()))));
         }
         if let Some(ceilings) = ceilings {
             rows.push(row(

@@ -1,6 +1,6 @@
 //! The smallest grid whose cells are certainly near enough to f.
 
-use super::{Adapted, Cells, Grid, Levels, levels};
+use super::{Adapted, Cells, Grid, Levels, OnCells, levels};
 use crate::approximate::function::Function;
 use crate::error::Result;
 
@@ -30,9 +30,16 @@ pub enum GridSearch {
 
 /// The smallest grid whose levels are certainly within `target` of f in d_p, with at most `most_ids` cells: one adapted to f,
 /// unless equal parts do better.
-pub fn search_grid(f: &dyn Function, p: f64, target: f64, most_ids: u64, effort: usize) -> Result<GridSearch> {
+pub fn search_grid(
+    f: &dyn Function,
+    p: f64,
+    target: f64,
+    most_ids: u64,
+    effort: usize,
+    on_cells: OnCells,
+) -> Result<GridSearch> {
     let adapted = Adapted::new(f, 0);
-    let mut search = Candidates { f, p, target, effort, best: None, reached: None };
+    let mut search = Candidates { f, p, target, effort, on_cells, best: None, reached: None };
     let largest = largest(|m| search.count(m).is_some_and(|count| count <= most_ids));
     let ratio = search.adapted(&adapted, largest)?;
     search.uniform()?;
@@ -47,6 +54,7 @@ struct Candidates<'a> {
     p: f64,
     target: f64,
     effort: usize,
+    on_cells: OnCells<'a>,
     best: Option<(Grid, Levels)>,
     reached: Option<(f64, u64)>,
 }
@@ -59,7 +67,7 @@ impl Candidates<'_> {
 
     /// Certifies a grid, and keeps it if it meets the target; its error.
     fn certify(&mut self, grid: Grid) -> Result<f64> {
-        let found = levels(self.f, &grid, self.p, self.effort)?;
+        let found = levels(self.f, &grid, self.p, self.effort, self.on_cells)?;
         let error = found.error.powf(1.0 / self.p);
         if self.reached.is_none_or(|(smallest, _)| error < smallest) {
             self.reached = Some((error, found.cells.count().unwrap_or(u64::MAX)));

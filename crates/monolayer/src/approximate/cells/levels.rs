@@ -42,10 +42,16 @@ pub struct Levels {
     pub evaluations: usize,
 }
 
+/// Hears how many more outputs of cells were bounded, of how many. All of them may be gone through several times.
+pub type OnCells<'a> = &'a (dyn Fn(usize, usize) + Sync);
+
+/// Progress is told in portions of so many.
+const PORTION: usize = 256;
+
 /// Levels for all cells of a grid; `effort` says into how many pieces cells are cut, on average, for each output.
 ///
 /// The function must be defined on the cube.
-pub fn levels(f: &dyn Function, grid: &Grid, p: f64, effort: usize) -> Result<Levels> {
+pub fn levels(f: &dyn Function, grid: &Grid, p: f64, effort: usize, on_cells: OnCells) -> Result<Levels> {
     if !(p >= 1.0 && p.is_finite()) {
         return Err(Error::setting(format!("p = {p}"), "p is a number from 1 on"));
     }
@@ -64,7 +70,16 @@ pub fn levels(f: &dyn Function, grid: &Grid, p: f64, effort: usize) -> Result<Le
             enough,
         )
     };
-    let mut known: Vec<BoundedCell> = (0..outputs).into_par_iter().map(|index| look(index, 1, f64::INFINITY)).collect();
+    let tell = |index: usize| {
+        if index.is_multiple_of(PORTION) {
+            on_cells(PORTION.min(outputs - index), outputs);
+        }
+    };
+    let first = |index: usize| {
+        tell(index);
+        look(index, 1, f64::INFINITY)
+    };
+    let mut known: Vec<BoundedCell> = (0..outputs).into_par_iter().map(first).collect();
     let budget = (effort * outputs).clamp(LEAST, MOST);
     let mut evaluations = outputs;
     let mut pieces = 4;
@@ -72,6 +87,7 @@ pub fn levels(f: &dyn Function, grid: &Grid, p: f64, effort: usize) -> Result<Le
         let affordable = budget.saturating_sub(evaluations) / (2 * pieces);
         let Some((enough, loose)) = thresholds(&known, affordable) else { break };
         let again = |(index, known): (usize, &mut BoundedCell)| {
+            tell(index);
             if known.loose <= loose {
                 return 0;
             }

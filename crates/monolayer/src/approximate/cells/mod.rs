@@ -11,7 +11,7 @@ mod levels;
 
 pub use adapt::{Adapted, Parts};
 pub use grid_search::{GridSearch, search_grid};
-pub use levels::{Levels, levels};
+pub use levels::{Levels, OnCells, levels};
 
 use crate::arithmetic::Interval;
 

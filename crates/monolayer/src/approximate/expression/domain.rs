@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
+use super::elementary::{self, Trouble, Wrong};
 use super::parse::{Binary, Unary};
-use super::point::{self, Trouble, Wrong};
 use super::tape::{Index, Node, Tape};
 use super::{Program, intersection};
 use crate::approximate::function::Function;
@@ -173,7 +173,7 @@ impl BoxSearch<'_> {
     /// The sign of what must not be 0, where it is certain.
     fn sign(&self, node: Index, trouble: Trouble, entry: impl Fn(usize) -> Interval) -> Option<i32> {
         let argument = self.tape.ranges(entry).nodes[self.critical(node, trouble) as usize];
-        let x = if trouble.wrong == Wrong::Pole { point::unary(Unary::Cos, argument) } else { argument };
+        let x = if trouble.wrong == Wrong::Pole { elementary::unary(Unary::Cos, argument) } else { argument };
         if x.hi() < 0.0 {
             Some(-1)
         } else if x.lo() > 0.0 {

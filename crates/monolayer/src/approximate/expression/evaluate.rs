@@ -1,6 +1,6 @@
 //! Running a tape over floats and over boxes of sequences.
 
-use super::point::{self, Trouble};
+use super::elementary::{self, Trouble};
 use super::tape::{Index, Node, Tape};
 use super::variance;
 use crate::arithmetic::Interval;
@@ -22,9 +22,9 @@ impl Tape {
             let value = match node {
                 Node::Constant(constant) => constant.nearest,
                 Node::Entry(i) => entry(*i),
-                Node::Unary(function, a) => point::unary_float(*function, at(*a)),
-                Node::Binary(function, a, b) => point::binary_float(*function, at(*a), at(*b)),
-                Node::Power(a, exponent) => point::power_float(at(*a), *exponent),
+                Node::Unary(function, a) => elementary::unary_float(*function, at(*a)),
+                Node::Binary(function, a, b) => elementary::binary_float(*function, at(*a), at(*b)),
+                Node::Power(a, exponent) => elementary::power_float(at(*a), *exponent),
                 Node::Variance(tokens) => variance::of_floats(tokens.iter().map(|a| at(*a))),
             };
             nodes.push(value);
@@ -45,11 +45,14 @@ impl Tape {
             let (value, trouble) = match node {
                 Node::Constant(constant) => (constant.exact, None),
                 Node::Entry(i) => (entry(*i), None),
-                Node::Unary(function, a) => (point::unary(*function, at(*a)), point::unary_trouble(*function, at(*a))),
-                Node::Binary(function, a, b) => {
-                    (point::binary(*function, at(*a), at(*b)), point::binary_trouble(*function, at(*a), at(*b)))
+                Node::Unary(function, a) => {
+                    (elementary::unary(*function, at(*a)), elementary::unary_trouble(*function, at(*a)))
                 }
-                Node::Power(a, exponent) => (at(*a).powi(*exponent), point::power_trouble(at(*a), *exponent)),
+                Node::Binary(function, a, b) => (
+                    elementary::binary(*function, at(*a), at(*b)),
+                    elementary::binary_trouble(*function, at(*a), at(*b)),
+                ),
+                Node::Power(a, exponent) => (at(*a).powi(*exponent), elementary::power_trouble(at(*a), *exponent)),
                 Node::Variance(tokens) => {
                     (variance::of_intervals(&tokens.iter().map(|a| at(*a)).collect::<Vec<_>>()), None)
                 }
@@ -58,7 +61,7 @@ impl Tape {
                 .iter()
                 .filter(|(a, _)| *a as usize == nodes.len())
                 .fold(value, |value, (_, range)| value.clamp(range.lo(), range.hi()));
-            if let Some(trouble) = trouble.or_else(|| point::overflow(value))
+            if let Some(trouble) = trouble.or_else(|| elementary::overflow(value))
                 && first.is_none_or(|(_, earlier)| trouble.certain && !earlier.certain)
             {
                 first = Some((nodes.len() as Index, trouble));

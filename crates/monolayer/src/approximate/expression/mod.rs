@@ -4,11 +4,11 @@
 //! are run over floats, for values, and over intervals, for what is certain about values in a box.
 
 mod domain;
+mod elementary;
 mod evaluate;
 mod lexer;
 mod names;
 mod parse;
-mod point;
 mod slopes;
 mod tape;
 mod unroll;

@@ -4,8 +4,8 @@
 //! and max have slopes too. Products of such intervals along all ways from an entry to an output, added up, are slopes of the
 //! output: f(x) is in f(c) + sum of s_i (x_i - c_i).
 
+use super::elementary;
 use super::parse::{Binary, Unary};
-use super::point;
 use super::tape::{Index, Node, Tape};
 use crate::arithmetic::Interval;
 
@@ -68,7 +68,7 @@ fn unary(function: Unary, u: Interval, c: Interval, value: Interval) -> Interval
         Unary::Tan => point(1.0) + value.square(),
         Unary::Exp => value,
         Unary::Log => point(1.0) / u,
-        Unary::Sqrt => point(1.0) / (value + point::unary(Unary::Sqrt, c)),
+        Unary::Sqrt => point(1.0) / (value + elementary::unary(Unary::Sqrt, c)),
         Unary::Abs => rectifier(u, c) * point(2.0) - point(1.0),
         Unary::Tanh => point(1.0) - value.square(),
         Unary::Sign | Unary::Instruction if value.lo() == value.hi() => point(0.0),

@@ -5,9 +5,9 @@
 
 use std::collections::HashMap;
 
+use super::elementary;
 use super::lexer::Constant;
 use super::parse::{Binary, Unary};
-use super::point;
 
 /// The number of a node.
 pub(super) type Index = u32;
@@ -77,9 +77,9 @@ impl Builder {
 
     pub fn unary(&mut self, function: Unary, a: Index) -> Index {
         if let Some(x) = self.known_constant(a) {
-            let exact = point::unary(function, x.exact);
-            if exact.is_bounded() && point::unary_trouble(function, x.exact).is_none() {
-                return self.constant(Constant { nearest: point::unary_float(function, x.nearest), exact });
+            let exact = elementary::unary(function, x.exact);
+            if exact.is_bounded() && elementary::unary_trouble(function, x.exact).is_none() {
+                return self.constant(Constant { nearest: elementary::unary_float(function, x.nearest), exact });
             }
         }
         self.add(Node::Unary(function, a))
@@ -93,9 +93,10 @@ impl Builder {
             return self.power(a, exponent);
         }
         if let (Some(x), Some(y)) = (x, y) {
-            let exact = point::binary(function, x.exact, y.exact);
-            if exact.is_bounded() && point::binary_trouble(function, x.exact, y.exact).is_none() {
-                return self.constant(Constant { nearest: point::binary_float(function, x.nearest, y.nearest), exact });
+            let exact = elementary::binary(function, x.exact, y.exact);
+            if exact.is_bounded() && elementary::binary_trouble(function, x.exact, y.exact).is_none() {
+                return self
+                    .constant(Constant { nearest: elementary::binary_float(function, x.nearest, y.nearest), exact });
             }
         }
         let is = |constant: Option<Constant>, value: f64| constant == Some(Constant::float(value));
@@ -118,7 +119,7 @@ impl Builder {
         if let Some(x) = self.known_constant(a) {
             let exact = x.exact.powi(exponent);
             if exact.is_bounded() {
-                return self.constant(Constant { nearest: point::power_float(x.nearest, exponent), exact });
+                return self.constant(Constant { nearest: elementary::power_float(x.nearest, exponent), exact });
             }
         }
         match exponent {

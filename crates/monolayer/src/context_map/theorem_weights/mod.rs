@@ -1,23 +1,23 @@
 //! Theorem 2 at its own scale: weights so large that every gap has a closed formula, certified on the contexts of a dataset.
 //!
 //! The weights ([`weights`]) are floats; the ids are not. They are `2^-1000` and far less apart, up to `2^-1e22` for a corpus,
-//! and two ways prove it: [`direct`] evaluates them with as many bits as that takes, [`identity`] takes the differences apart
+//! and two ways prove it: [`gap_in_balls`] evaluates them with as many bits as that takes, [`gap_in_logarithms`] takes the differences apart
 //! first and needs logarithms only. Ids of different tokens are apart as in the proof of Theorem 2:
 //! `epsilon - |w| (|g| + |g'|)`.
 
-pub mod direct;
-pub mod identity;
+pub mod gap_in_balls;
+pub mod gap_in_logarithms;
 pub mod scores;
 pub mod toys;
 pub mod weights;
 
-use self::direct::Direct;
-use self::identity::Identity;
+use self::gap_in_balls::Direct;
+use self::gap_in_logarithms::Identity;
 use self::scores::TokenScores;
 use self::weights::{Scale, Weights};
 use crate::arithmetic::Interval;
 use crate::arithmetic::rounding::add_up;
-use crate::context_map::certificate::{largest, log2_below, norm, other_token};
+use crate::context_map::proved_gaps::{largest, log2_below, norm, other_token};
 use crate::context_map::{Groups, View};
 use crate::error::{Error, Result};
 use crate::paper::theorem_two::Guarantee;
@@ -95,9 +95,9 @@ pub fn certify(view: &View, request: &Request) -> Result<Certified> {
     let groups = Groups::by_context(view);
     let found = Identity::new(&scores, &groups);
     let (identity, direct) = match request.way {
-        Way::Direct => (None, Some(direct::within(&scores, &groups, &found, request.max_bits)?)),
+        Way::Direct => (None, Some(gap_in_balls::within(&scores, &groups, &found, request.max_bits)?)),
         Way::Auto if found.bits() <= FEW_BITS.min(request.max_bits as f64) => {
-            let direct = direct::within(&scores, &groups, &found, request.max_bits)?;
+            let direct = gap_in_balls::within(&scores, &groups, &found, request.max_bits)?;
             (Some(found), Some(direct))
         }
         Way::Identity | Way::Auto => (Some(found), None),

@@ -8,8 +8,8 @@ use rayon::prelude::*;
 use super::scores::has_duplicates;
 use crate::arithmetic::Interval;
 use crate::arithmetic::rounding::div_down;
-use crate::context_map::certificate::{largest, output_length};
 use crate::context_map::order::projections;
+use crate::context_map::proved_gaps::{largest, output_length};
 use crate::context_map::token_separation::{TokenSeparation, token_separation, tokens};
 use crate::context_map::{ContextMap, Projection, View};
 use crate::error::{Error, Result};
@@ -143,14 +143,14 @@ fn weights(view: &View, v: &[f64], kappa: f64, w_o: f64) -> ContextMap {
 }
 
 /// The delta of Theorem 2+: `min(epsilon / 2, |w| C e^(-P_Q W) / P_Q)`, `P_Q` the largest query, `W` the width of the keys, `C`
-/// 0.88 for sets (Lemma S) and `0.8 (2 ln n + 3) / n^2` for multisets (Lemma M).
+/// 0.88 for sets (Lemma S) and `0.9 (2 ln n + 3) / n^2` for multisets (Lemma M, whose constant is 0.9004).
 fn promise(view: &View, map: &ContextMap, separation: &TokenSeparation, n: usize, multisets: bool, needed: f64) -> f64 {
     let keys = projections(view, &map.v);
     let lowest = keys.iter().map(|p| p.lo()).fold(f64::INFINITY, f64::min);
     let highest = keys.iter().map(|p| p.hi()).fold(f64::NEG_INFINITY, f64::max);
     let point = Interval::point;
     let query = point(largest(view, &map.v_q));
-    let constant = if multisets { point(0.8) * point(needed) / point(n as f64).square() } else { point(0.88) };
+    let constant = if multisets { point(0.9) * point(needed) / point(n as f64).square() } else { point(0.88) };
     let w = point(map.w[map.w.len() - 1]);
     let same = (constant * w / query).ln() - query * (point(highest) - point(lowest));
     let other = (point(separation.epsilon_below) / point(2.0)).ln();

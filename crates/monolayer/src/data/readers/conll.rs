@@ -2,14 +2,15 @@
 //! sequences.
 //!
 //! Columns are split on spaces and tabs, and on nothing else. Every token line has as many columns as the first one;
-//! with one column there are no labels. A line that starts with `-DOCSTART-` separates sequences as a blank line does.
+//! with one column there are no labels. The label `_` may be anything. A line that starts with `-DOCSTART-` separates sequences as a blank line does.
 //! A line that is not UTF-8 is read as Latin-1, with a warning.
 
 use std::borrow::Cow;
 use std::io::Read;
 
 use super::lines::Lines;
-use super::{Dataset, Labels, Names, Tokens, Vocabulary, Written};
+use super::{Dataset, Labels, Tokens, Vocabulary, Written};
+use crate::data::free_label::FREE_NAME;
 use crate::error::{Error, Location, Result};
 
 /// Reads CoNLL columns; `name` is what errors call the file.
@@ -37,7 +38,7 @@ fn is_blank(byte: u8) -> bool {
 struct Columns {
     words: Vec<u32>,
     vocabulary: Vocabulary,
-    classes: Vec<u32>,
+    classes: Vec<Option<u32>>,
     names: Vocabulary,
     offsets: Vec<usize>,
     lines: Vec<u32>,
@@ -101,7 +102,7 @@ impl Columns {
 
         self.words.push(self.vocabulary.add(word));
         if width > 1 {
-            self.classes.push(self.names.add(label));
+            self.classes.push((label != FREE_NAME).then(|| self.names.add(label)));
         }
         self.lines.push(number);
         Ok(())
@@ -142,7 +143,7 @@ impl Columns {
             offsets: self.offsets,
             lines: self.lines,
             warnings: warnings.into_iter().flatten().collect(),
-            written: Written { tokens: Names::Columns, labels: Names::Columns },
+            written: Written::default(),
         })
     }
 }

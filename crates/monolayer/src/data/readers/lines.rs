@@ -36,14 +36,14 @@ impl<'a, R: Read> Lines<'a, R> {
         if self.number == 1 {
             line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
         }
-        let place = |column| Location { line: Some(self.number as usize), column, ..Location::file(self.name) };
+        let location = |column| Location { line: Some(self.number as usize), column, ..Location::file(self.name) };
         if line.len() as u64 > LONGEST_LINE {
             let help = "is this a text file? Large arrays are better kept as safetensors";
-            return Err(Error::data(place(None), "a line longer than 16 MiB", help));
+            return Err(Error::data(location(None), "a line longer than 16 MiB", help));
         }
         if let Some(at) = line.iter().position(|&byte| byte == 0) {
             let help = "this is not UTF-8 text: save it as UTF-8, or give the format of a binary file";
-            return Err(Error::data(place(Some(at + 1)), "a NUL byte", help));
+            return Err(Error::data(location(Some(at + 1)), "a NUL byte", help));
         }
         Ok(Some((self.number, line)))
     }

@@ -1,15 +1,28 @@
 //! From the name of a file, or of a task, to a dataset.
 
-mod arrays;
 mod conll;
+mod decompress;
+mod json_fields;
 mod json_lines;
 mod lines;
+mod numpy;
+mod options;
+mod reading;
+mod recognize;
+mod safetensors_arrays;
+mod table;
+mod via_json_lines;
+mod warnings;
 
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::str::FromStr;
+
+use self::json_lines::Fault;
+pub use self::options::{Column, DataOptions};
+pub use self::reading::{Reading, thousands_apart};
 
 use super::task::Task;
 pub(crate) use super::{Dataset, Labels, Names, Tokens, Vocabulary, Written};
@@ -27,17 +40,33 @@ pub enum Format {
     /// A safetensors file: `tokens` `[N, n, d]`, or ragged `tokens` `[T, d]` with `lengths` `[N]`; and `labels`, integers
     /// `[N, n]` or `[T]` for classes, floats of the shape of `tokens` for outputs.
     Arrays,
+    /// One value of JSON: a list of objects with tokens and labels, or an object with a list for each field.
+    Json,
+    /// A table with commas, semicolons or bars between cells, and quotes: a row is a token or a sequence.
+    Csv,
+    /// A table with tabs between cells.
+    Tsv,
+    /// One NumPy array: the ids of tokens `[N, n]`, or their vectors `[N, n, d]`.
+    Npy,
+    /// NumPy arrays by name: `tokens`, and `labels` `[N, n]` or `[N]`.
+    Npz,
 }
 
 impl Format {
-    const ALL: [Self; 3] = [Self::Conll, Self::JsonLines, Self::Arrays];
+    const ALL: [Self; 8] =
+        [Self::Conll, Self::JsonLines, Self::Json, Self::Csv, Self::Tsv, Self::Npy, Self::Npz, Self::Arrays];
 
-    /// The kind of a file, by the ending of its name: `.jsonl`, `.safetensors`, or any other for CoNLL columns.
-    pub fn of(source: &str) -> Self {
-        match source.rsplit_once('.') {
-            Some((_, "jsonl")) => Self::JsonLines,
-            Some((_, "safetensors")) => Self::Arrays,
-            _ => Self::Conll,
+    /// Its name for people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Conll => "CoNLL columns",
+            Self::JsonLines => "JSON lines",
+            Self::Arrays => "safetensors",
+            Self::Json => "JSON",
+            Self::Csv => "CSV",
+            Self::Tsv => "TSV",
+            Self::Npy => "a NumPy array",
+            Self::Npz => "NumPy arrays",
         }
     }
 }
@@ -48,6 +77,11 @@ impl fmt::Display for Format {
             Self::Conll => "conll",
             Self::JsonLines => "jsonl",
             Self::Arrays => "safetensors",
+            Self::Json => "json",
+            Self::Csv => "csv",
+            Self::Tsv => "tsv",
+            Self::Npy => "npy",
+            Self::Npz => "npz",
         })
     }
 }
@@ -57,13 +91,14 @@ impl FromStr for Format {
 
     fn from_str(name: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|format| format.to_string() == name).ok_or_else(|| {
-            Error::setting(format!("{name:?} is not a format"), "the formats are conll, jsonl and safetensors")
+            let help = "the formats are conll, jsonl, json, csv, tsv, npy, npz and safetensors";
+            Error::setting(format!("{name:?} is not a format"), help)
         })
     }
 }
 
 impl Dataset {
-    /// Reads a dataset: a file, whose kind is told by its ending; `-`, standard input; or a synthetic task such as
+    /// Reads a dataset: a file, whose content tells its format; `-`, standard input; or a synthetic task such as
     /// `task:sort:alphabet=4,length=6` (see [`Task`]).
     ///
     /// ```
@@ -76,31 +111,49 @@ impl Dataset {
         Self::open_as(source, None)
     }
 
-    /// Reads a dataset of a given format; without one, the ending tells.
+    /// Reads a dataset of a given format; without one, the content tells.
     pub fn open_as(source: impl AsRef<Path>, format: Option<Format>) -> Result<Self> {
+        Self::open_with(source, &DataOptions { format, ..DataOptions::default() }).map(|reading| reading.data)
+    }
+
+    /// Reads a dataset as the options say, and says what was understood.
+    pub fn open_with(source: impl AsRef<Path>, options: &DataOptions) -> Result<Reading> {
         let path = source.as_ref();
         let source = &*path.to_string_lossy();
         if source.starts_with("task:") {
-            if let Some(format) = format {
+            if let Some(format) = options.format {
                 let help = "leave the format out, or write ./task:... for a file of that name";
                 return Err(Error::mismatch(format!("{source}: a task is no {format} file"), help));
             }
-            return source.parse::<Task>()?.dataset();
+            if options.any() {
+                let what = format!("{source}: a task is no file, and options of files say nothing about it");
+                return Err(Error::mismatch(what, "leave them out"));
+            }
+            return source.parse::<Task>()?.dataset().map(Reading::of_task);
         }
-        let format = format.unwrap_or_else(|| Format::of(source));
         if source == "-" {
-            return Self::read("<stdin>", format, std::io::stdin().lock());
+            return reading::read("<stdin>", Box::new(std::io::stdin().lock()), options);
         }
         let file = File::open(path).map_err(|e| Error::io(source, e))?;
-        Self::read(source, format, file)
+        reading::read(source, Box::new(file), options)
     }
 
-    /// Reads a dataset from anything that can be read; `name` is what errors call it.
+    /// Reads a dataset as the options say from anything that can be read; the ending of `name` is a hint at its format.
+    pub fn read_with(name: &str, reader: impl Read, options: &DataOptions) -> Result<Reading> {
+        reading::read(name, Box::new(reader), options)
+    }
+
+    /// Reads a dataset from anything that can be read; `name` is what errors call it. CoNLL columns, JSON lines and safetensors are
+    /// read to the letter, with nothing skipped and nothing added.
     pub fn read(name: &str, format: Format, reader: impl Read) -> Result<Self> {
         match format {
             Format::Conll => conll::read(name, reader),
             Format::JsonLines => json_lines::read(name, reader),
-            Format::Arrays => arrays::read(name, reader),
+            Format::Arrays => safetensors_arrays::read(name, reader),
+            Format::Json | Format::Csv | Format::Tsv | Format::Npy | Format::Npz => {
+                let options = DataOptions { format: Some(format), ..DataOptions::default() };
+                Self::read_with(name, reader, &options).map(|reading| reading.data)
+            }
         }
     }
 }

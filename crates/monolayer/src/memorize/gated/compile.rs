@@ -1,20 +1,24 @@
 //! Words with classes into gated units: the proof of Corollary 2, in order.
 
+use std::borrow::Cow;
+
 use super::proof::{LabelProof, LabelProver};
 use super::{Covered, GatePlan, Gated};
 use crate::arithmetic::kernels::Real;
 use crate::arithmetic::matrix::Matrix;
 use crate::context_map::search::{Search, SearchResult};
-use crate::context_map::{Groups, View, standard_deviation};
+use crate::context_map::{ContextMap, Groups, View, standard_deviation};
 use crate::data::context::Agreement;
 use crate::data::embedding::Embedding;
 use crate::data::token_vectors::TokenVectors;
 use crate::data::{Dataset, Labels, Tokens, Vocabulary};
 use crate::error::{Error, Result};
-use crate::memorize::compiled::{Compiled, Details, GatedDetails};
+use crate::memorize::alphabet::Choice;
+use crate::memorize::compiled::{Compiled, Details, GatedDetails, Right};
+use crate::memorize::model_labels;
 use crate::memorize::settings::{Memorizer, Method, Precision};
 use crate::model::certificate::{CertifiedData, Claim};
-use crate::model::{AnyModel, LabelHead, Model, Source, UNKNOWN, Words};
+use crate::model::{AnyModel, LabelHead, Model, Source, Storage, UNKNOWN, Words};
 use crate::paper::attention::Attention;
 use crate::paper::feed_forward::FeedForward;
 use crate::paper::transformer::{Layer, Transformer};
@@ -27,11 +31,17 @@ struct Compilation<'a> {
     memorizer: &'a Memorizer<'a>,
     data: &'a Dataset,
     vocabulary: &'a Vocabulary,
-    names: &'a Vocabulary,
+    /// The name of the start token, where there is one.
+    start: Option<String>,
+    names: Cow<'a, Vocabulary>,
     label_codes: Matrix<f64>,
     view: View<'a>,
     agreement: Agreement,
-    found: SearchResult,
+    /// The layer, and how many projections were tried for it.
+    map: ContextMap,
+    candidates: usize,
+    /// What was chosen of what attention sees, where there was a choice.
+    choice: Option<&'a Choice>,
     /// The context id of each token.
     context_ids: Vec<f64>,
     gap: f64,
@@ -41,36 +51,49 @@ struct Compilation<'a> {
 }
 
 /// Memorizes a dataset of words with classes.
-pub fn memorize_words(data: &Dataset, memorizer: &Memorizer) -> Result<Compiled> {
+pub fn memorize_words<'a>(
+    data: &'a Dataset,
+    memorizer: &'a Memorizer<'a>,
+    choice: Option<&'a Choice>,
+) -> Result<Compiled> {
     let (Tokens::Words { vocabulary, .. }, Labels::Classes { label_ids: labels, names }) = (&data.tokens, &data.labels)
     else {
         return Err(Error::mismatch("gated units need words with classes", "use `method` plateau or interpolate"));
     };
-    let label_codes = label_codes(names, memorizer.seed)?;
+    let names = model_labels(names);
+    let label_codes = label_codes(&names, memorizer.seed)?;
     let positions = memorizer.positions_for(data, labels);
     // One more coordinate for the context id, then those of the labels.
-    let vectors = TokenVectors::new(data, &memorizer.embedding, &positions, 1 + label_codes.cols, memorizer.seed)?;
+    let (start, extra) = (memorizer.start_for(vocabulary), 1 + label_codes.cols);
+    let vectors =
+        TokenVectors::behind(start.as_deref(), data, &memorizer.embedding, &positions, extra, memorizer.seed)?;
     // Definition 2: what attention can see of each token, and which labels that allows.
-    let view = View::new(data, &vectors, memorizer.mask);
+    let view = View::new(data, &vectors, memorizer.mask.clone());
     let agreement = view.contexts.agree(labels);
     // Lemmas 2 and 3: a projection that keeps differently labeled contexts apart.
     let groups = Groups::by_label(&view, &agreement.label);
-    let (found, precision) = project(memorizer, &view, &groups);
+    let (map, candidates, precision) = match choice {
+        Some(choice) => (choice.map(&vectors), choice.candidates, memorizer.precision),
+        None => project(memorizer, &view, &groups),
+    };
     // Theorem 2: the context ids.
-    let context_ids = found.projection.context_ids(&view);
+    let context_ids = map.context_ids(&view);
     let gap = groups.smallest_gap(|t| context_ids[t]).gap / standard_deviation(&context_ids);
     // Corollary 1: hidden units that turn context ids into labels, and the proof that they do.
-    let default = commonest(labels, names.len());
+    let default = choice.map_or_else(|| commonest(labels, names.len()), |choice| choice.default);
     let hash = data.hash();
     let compilation = Compilation {
         memorizer,
         data,
         vocabulary,
+        start,
         names,
         label_codes,
         view,
         agreement,
-        found,
+        map,
+        candidates,
+        choice,
         context_ids,
         gap,
         default,
@@ -80,32 +103,39 @@ pub fn memorize_words(data: &Dataset, memorizer: &Memorizer) -> Result<Compiled>
 }
 
 /// A projection for the precision asked for; for double precision where single does not do.
-fn project(memorizer: &Memorizer, view: &View, groups: &Groups) -> (SearchResult, Precision) {
+fn project(memorizer: &Memorizer, view: &View, groups: &Groups) -> (ContextMap, usize, Precision) {
     let report = |tried: usize, gap: f64| memorizer.report(tried, gap);
     let search = Search::new().seed(memorizer.seed).candidates(memorizer.candidates);
+    let map = |found: &SearchResult| {
+        let w = (0..view.vectors.d()).map(|i| if i == view.vectors.used { 1.0 } else { 0.0 }).collect();
+        (ContextMap::new(&found.projection, w), found.candidates)
+    };
     let found = search.run_with(view, groups, &report);
     let collide = found.progress.last().is_some_and(|&(_, gap)| gap <= 0.0);
     if collide && memorizer.precision != Precision::F32 {
         // So many contexts of one token that projections collide on the grid of single precision.
-        return (search.grid(FINE_GRID).run_with(view, groups, &report), Precision::F64);
+        let (map, candidates) = map(&search.grid(FINE_GRID).run_with(view, groups, &report));
+        return (map, candidates, Precision::F64);
     }
-    (found, memorizer.precision)
+    let (map, candidates) = map(&found);
+    (map, candidates, memorizer.precision)
 }
 
 impl Compilation<'_> {
     /// The units in the precision asked for, or in the one that proves more.
     fn compile(&self, precision: Precision) -> Result<Compiled> {
         let plan = self.plan();
-        let covered = plan.cover()?;
+        let covered = if self.choice.is_none() { Some(plan.cover()?) } else { None };
+        let covered = covered.as_ref();
         match precision {
-            Precision::F32 => self.build::<f32>(&plan, &covered),
-            Precision::F64 => self.build::<f64>(&plan, &covered),
+            Precision::F32 => self.build::<f32>(&plan, covered),
+            Precision::F64 => self.build::<f64>(&plan, covered),
             Precision::Auto | Precision::Exact => {
-                let single = self.build::<f32>(&plan, &covered);
+                let single = self.build::<f32>(&plan, covered);
                 if single.as_ref().is_ok_and(Compiled::is_proved) {
                     return single;
                 }
-                let mut double = self.build::<f64>(&plan, &covered)?;
+                let mut double = self.build::<f64>(&plan, covered)?;
                 let proved = single.as_ref().map_or(0, Compiled::certified);
                 if let Details::Gated(details) = &mut double.details {
                     details.proved_in_single = Some(proved);
@@ -127,18 +157,25 @@ impl Compilation<'_> {
     }
 
     /// The units in the precision of `R`, the model, and what can be proved of it.
-    fn build<R: Real>(&self, plan: &GatePlan, covered: &Covered) -> Result<Compiled>
+    fn build<R: Real>(&self, plan: &GatePlan, covered: Option<&Covered>) -> Result<Compiled>
     where
         AnyModel: From<Model<R>>,
     {
         let data = self.data;
-        let gated = plan.units(covered, |x| R::from_f64(x).to_f64())?;
+        let round = |x| R::from_f64(x).to_f64();
+        let gated = match (self.choice, covered) {
+            (Some(choice), _) => plan.partition_units(choice.architecture.gates, round),
+            (None, covered) => plan.units(covered.expect("a cover"), round),
+        }?;
         let model = self.assemble::<R>(&gated);
         let prover = LabelProver::new(&self.view, &self.agreement, &model);
         let proof = prover.prove::<R>();
+        let Agreement { impossible, free, .. } = &self.agreement;
         let mut proved = vec![true; data.tokens()];
         let open = self.unproved(&proof);
-        open.iter().chain(&self.agreement.impossible).for_each(|&t| proved[t] = false);
+        open.iter().chain(impossible).chain(free).for_each(|&t| proved[t] = false);
+        let mut come_out = proved.clone();
+        right(&model, data, &open)?.into_iter().for_each(|t| come_out[t] = true);
         let mut claims = vec![self.labels(R::NAME, &proof)];
         let mut ratios = vec![proof.smallest_ratio()];
         if R::NAME != f64::NAME {
@@ -146,44 +183,62 @@ impl Compilation<'_> {
             claims.push(self.labels(f64::NAME, &proof));
             ratios.push(proof.smallest_ratio());
         }
-        claims.extend(Claim::rank_one());
-        let possible = data.tokens() - self.agreement.impossible.len();
+        if self.agreement.possible == 0 {
+            // Where nothing is asked of labels, nothing is claimed of them.
+            claims.clear();
+        }
+        claims.extend(Claim::rank_one().map(|claim| self.with_rank(claim)));
         Ok(Compiled {
             method: Method::Gated,
-            right: possible - open.len() + right(&model, data, &open)?,
+            right: Right::new(data, &come_out),
             model: model.into(),
             claims,
-            data: CertifiedData::hashed(data, self.hash.clone(), self.agreement.impossible.len()),
-            impossible: self.agreement.impossible.clone(),
+            data: CertifiedData::hashed(data, self.hash.clone(), impossible.len()),
+            impossible: impossible.clone(),
+            free: free.clone(),
             proved,
             gap: self.gap,
             context_ids: self.view.contexts.count,
-            details: Details::Gated(GatedDetails { units: gated.counts, ratios, proved_in_single: None }),
+            details: Details::Gated(GatedDetails {
+                units: gated.counts,
+                ratios,
+                proved_in_single: None,
+                choice: self.choice.cloned(),
+            }),
+            storage: Storage::Auto,
         })
+    }
+
+    /// The claim of rank 1, or of rank 0 for a matrix of zeros: queries of 0 see the mean.
+    fn with_rank(&self, claim: Claim) -> Claim {
+        match claim {
+            Claim::Rank { tensor, .. } if tensor.ends_with("w_q") && self.map.v_q.iter().all(|&x| x == 0.0) => {
+                Claim::Rank { tensor, rank: 0 }
+            }
+            claim => claim,
+        }
     }
 
     /// The possible tokens that a proof leaves open.
     fn unproved(&self, proof: &LabelProof) -> Vec<usize> {
         let contexts = &self.view.contexts.of_token;
-        let mut impossible = vec![false; contexts.len()];
-        self.agreement.impossible.iter().for_each(|&t| impossible[t] = true);
-        (0..contexts.len()).filter(|&t| !impossible[t] && !proof.certain(contexts[t])).collect()
+        let mut asked = vec![true; contexts.len()];
+        self.agreement.impossible.iter().chain(&self.agreement.free).for_each(|&t| asked[t] = false);
+        (0..contexts.len()).filter(|&t| asked[t] && !proof.certain(contexts[t])).collect()
     }
 
     fn labels(&self, arithmetic: &str, proof: &LabelProof) -> Claim {
         let open = self.unproved(proof);
-        let right = self.data.tokens() - self.agreement.impossible.len() - open.len();
+        let right = self.agreement.possible - open.len();
         Claim::labels(arithmetic, self.data, right, &open, proof.smallest_ratio())
     }
 
     /// Codes, attention, hidden units and head as one model.
     fn assemble<R: Real>(&self, gated: &Gated) -> Model<R> {
-        let (vectors, projection) = (self.view.vectors, &self.found.projection);
-        let (d, id) = (vectors.d(), vectors.used);
+        let (vectors, map) = (self.view.vectors, &self.map);
+        let d = vectors.d();
         let real = |x: f64| R::from_f64(x);
-        let v: Vec<R> = projection.v.iter().map(|&x| real(x)).collect();
-        let queries: Vec<R> = projection.v.iter().map(|&x| real(projection.kappa * x)).collect();
-        let w_o: Vec<R> = (0..d).map(|i| if i == id { R::ONE } else { R::ZERO }).collect();
+        let [v, queries, w_o] = [&map.v, &map.v_q, &map.w].map(|row| row.iter().map(|&x| real(x)).collect::<Vec<R>>());
         Model {
             words: Some(self.words(gated)),
             positions: vectors.positions.as_ref().map(|p| p.map(|&x| real(x))),
@@ -191,19 +246,23 @@ impl Compilation<'_> {
                 d,
                 pre_feed_forward: None,
                 layers: vec![Layer {
-                    attention: Some(Attention::rank_one(self.view.mask, &v, &queries, &w_o)),
+                    attention: Some(Attention::rank_one(self.view.mask.clone(), &v, &queries, &w_o)),
                     feed_forward: (!gated.units.is_empty()).then(|| self.block(gated)),
                 }],
             },
             head: Some(self.head(gated)),
-            source: Source::Memorize {
-                method: Method::Gated,
-                seed: self.memorizer.seed,
-                candidates: self.found.candidates,
-                data_hash: self.hash.clone(),
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-            },
+            outputs: None,
+            source: self.source(),
         }
+    }
+
+    /// How the model was made; where nothing must be told apart, with one candidate.
+    fn source(&self) -> Source {
+        let mut source = self.memorizer.source(self.data, &self.hash, Method::Gated);
+        if let Source::Memorize { candidates, .. } = &mut source {
+            *candidates = self.candidates;
+        }
+        source
     }
 
     /// The words with their codes, and labels in them where the embedding is free.
@@ -217,13 +276,17 @@ impl Compilation<'_> {
                 embedding.row_mut(w)[first_label..].copy_from_slice(self.label_codes.row(label as usize));
             }
         }
+        // Units may fire for the start token: nothing is said of it.
+        let start = self.start.as_deref().map(|name| vocabulary.add(name));
+        embedding.data.extend(vectors.start.iter().flatten());
+        embedding.rows = vocabulary.len();
         if self.memorizer.unknown && vocabulary.get(UNKNOWN).is_none() {
             // No unit fires for the code 0.
             vocabulary.add(UNKNOWN);
             embedding.data.resize(embedding.data.len() + d, 0.0);
             embedding.rows += 1;
         }
-        Words { vocabulary, embedding: embedding.map(|&x| R::from_f64(x)) }
+        Words { vocabulary, embedding: embedding.map(|&x| R::from_f64(x)), start }
     }
 
     /// The hidden units: each reads codes and the context id, and writes to the coordinates of labels.
@@ -273,21 +336,21 @@ fn label_codes(names: &Vocabulary, seed: u64) -> Result<Matrix<f64>> {
     Embedding::Sign(LABEL_DIMENSION).codes(names, seed)
 }
 
-/// How many of some tokens, in order, come out right as this library computes.
-fn right<R: Real>(model: &Model<R>, data: &Dataset, tokens: &[usize]) -> Result<usize> {
-    let (Tokens::Words { word_ids: ids, vocabulary }, Labels::Classes { label_ids: labels, names }) =
+/// Which of some labeled tokens, in order, come out right as this library computes.
+fn right<R: Real>(model: &Model<R>, data: &Dataset, tokens: &[usize]) -> Result<Vec<usize>> {
+    let (Tokens::Words { word_ids: ids, vocabulary }, Labels::Classes { label_ids: labels, .. }) =
         (&data.tokens, &data.labels)
     else {
-        return Ok(0);
+        return Ok(Vec::new());
     };
     let wanted = |range: &std::ops::Range<usize>| {
         tokens.partition_point(|&t| t < range.start) < tokens.partition_point(|&t| t < range.end)
     };
     let ranges: Vec<_> = data.ranges().filter(wanted).collect();
     if ranges.is_empty() {
-        return Ok(0);
+        return Ok(Vec::new());
     }
-    let pick = |all: &[u32]| ranges.iter().flat_map(|range| &all[range.clone()]).copied().collect();
+    let word_ids = ranges.iter().flat_map(|range| &ids[range.clone()]).copied().collect();
     let mut offsets = vec![0];
     offsets.extend(ranges.iter().scan(0, |end, range| {
         *end += range.len();
@@ -295,8 +358,8 @@ fn right<R: Real>(model: &Model<R>, data: &Dataset, tokens: &[usize]) -> Result<
     }));
     let part = Dataset {
         name: data.name.clone(),
-        tokens: Tokens::Words { word_ids: pick(ids), vocabulary: vocabulary.clone() },
-        labels: Labels::Classes { label_ids: pick(labels), names: names.clone() },
+        tokens: Tokens::Words { word_ids, vocabulary: vocabulary.clone() },
+        labels: Labels::None,
         offsets,
         lines: Vec::new(),
         warnings: Vec::new(),
@@ -304,18 +367,18 @@ fn right<R: Real>(model: &Model<R>, data: &Dataset, tokens: &[usize]) -> Result<
     };
     let kept: Vec<usize> = ranges.into_iter().flatten().collect();
     let is_right = |t: usize, scores: &[R]| {
-        let own = scores[labels[kept[t]] as usize];
+        let Some(label) = labels[kept[t]].map(|label| label as usize) else { return false };
+        let own = scores[label];
         let first = scores.iter().position(|&x| x >= own);
-        tokens.binary_search(&kept[t]).is_ok()
-            && scores.iter().all(|x| x.finite() && *x <= own)
-            && first == Some(labels[kept[t]] as usize)
+        tokens.binary_search(&kept[t]).is_ok() && scores.iter().all(|x| x.finite() && *x <= own) && first == Some(label)
     };
-    Ok(model.run(&model.inputs(&part)?, is_right).into_iter().filter(|&right| right).count())
+    let found = model.run(&model.inputs(&part)?, is_right);
+    Ok(kept.iter().zip(found).filter(|(_, right)| *right).map(|(&t, _)| t).collect())
 }
 
 /// The commonest of `count` labels; the first among equals.
-fn commonest(labels: &[u32], count: usize) -> u32 {
+fn commonest(labels: &[Option<u32>], count: usize) -> u32 {
     let mut counts = vec![0; count];
-    labels.iter().for_each(|&label| counts[label as usize] += 1);
+    labels.iter().flatten().for_each(|&label| counts[label as usize] += 1);
     (0..count as u32).max_by_key(|&l| (counts[l as usize], std::cmp::Reverse(l))).unwrap_or(0)
 }

@@ -6,6 +6,9 @@
 //! before b_1, and at t_j halfway between b_j and b_(j+1). At t_j label l_j is at height h_j and all others at 0, and in
 //! between everything is linear. The curves cross at b_j if `h_j / (t_j - b_j) = h_(j-1) / (b_j - t_(j-1)) = r_j`, and r_j
 //! is then the rate at which the winner gains on the loser away from the boundary.
+//!
+//! Where the label that wins without hinges has a run in the middle, hinges lead away from it on both sides: those to its left
+//! open leftward. Neither side then carries the sums of the other.
 
 /// A run of ids with one label.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,22 +42,48 @@ pub fn runs(sorted: impl Iterator<Item = (f64, u32)>) -> Vec<Run> {
     runs
 }
 
-/// Hinges that the runs need when `base` wins without any.
+/// Hinges that the runs need when `base` wins without any: one per change, and one more where no run has that label.
 pub fn cost(runs: &[Run], base: u32) -> usize {
-    let ends_with_base = runs[0].label == base || runs[runs.len() - 1].label == base;
-    runs.len() - usize::from(ends_with_base)
+    runs.len() - usize::from(middle(runs, base).is_some())
 }
 
-/// How far the first hinge can stand outside the runs: not at all where one end has the label `base`.
+/// How far the first hinge can stand outside the runs: not at all where one of them has the label `base`.
 pub fn overhang(runs: &[Run], base: u32) -> f64 {
-    let ends_with_base = runs[0].label == base || runs[runs.len() - 1].label == base;
     let gaps = runs.windows(2).map(|pair| pair[1].first - pair[0].last);
-    if ends_with_base { 0.0 } else { 0.75 * gaps.reduce(f64::min).unwrap_or(1.0) }
+    if middle(runs, base).is_some() { 0.0 } else { 0.75 * gaps.reduce(f64::min).unwrap_or(1.0) }
 }
 
-/// The hinges for runs from left to right, `base` winning by `a > 0` without any. `round` gives the nearest place that a hinge can
-/// stand at. `None` if such places are too far apart for these runs.
-pub fn hinges(runs: &[Run], base: u32, a: f64, round: impl Fn(f64) -> f64) -> Option<Vec<LabelHinge>> {
+/// The run with the label `base` that is nearest to the middle.
+fn middle(runs: &[Run], base: u32) -> Option<usize> {
+    let with_base = (0..runs.len()).filter(|&i| runs[i].label == base);
+    with_base.min_by_key(|&i| (2 * i + 1).abs_diff(runs.len()))
+}
+
+/// A hinge that opens to the right of `at`, or to the left of `-at`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SidedHinge {
+    /// Whether it opens leftward.
+    pub leftward: bool,
+    /// The hinge along the ids, or along their negatives.
+    pub hinge: LabelHinge,
+}
+
+/// The hinges for runs, `base` winning by `a > 0` without any; [`cost`] of them. `round` gives the nearest place that a hinge
+/// can stand at, along the ids or along their negatives. `None` if such places are too far apart for these runs.
+pub fn hinges(runs: &[Run], base: u32, a: f64, round: impl Fn(f64) -> f64) -> Option<Vec<SidedHinge>> {
+    let sided =
+        |leftward: bool, list: Vec<LabelHinge>| list.into_iter().map(move |hinge| SidedHinge { leftward, hinge });
+    let from = middle(runs, base).unwrap_or(0);
+    let mirrored = |run: &Run| Run { label: run.label, first: -run.last, last: -run.first };
+    let left: Vec<Run> = runs[..=from].iter().rev().map(mirrored).collect();
+    // Without a run of the base label the hinges come from the left, all of them.
+    let left = if left[0].label == base { one_sided(&left, base, a, &round)? } else { Vec::new() };
+    let right = one_sided(&runs[from..], base, a, &round)?;
+    Some(sided(true, left).chain(sided(false, right)).collect())
+}
+
+/// The hinges for runs from left to right.
+fn one_sided(runs: &[Run], base: u32, a: f64, round: impl Fn(f64) -> f64) -> Option<Vec<LabelHinge>> {
     let gaps = runs.windows(2).map(|pair| pair[1].first - pair[0].last);
     // With no boundary there is no smallest gap, and any will do.
     let smallest = gaps.clone().fold(f64::INFINITY, f64::min);
@@ -102,6 +131,19 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        /// Where any label will do for an id, no more hinges are needed, whatever the base label.
+        #[test]
+        fn an_id_left_out_adds_no_hinge(
+            labels in prop::collection::vec(0_u32..4, 2..12),
+            left_out in 0..12_usize,
+            base in 0_u32..5,
+        ) {
+            let ids: Vec<(f64, u32)> = labels.iter().enumerate().map(|(i, &label)| (i as f64, label)).collect();
+            let left_out = left_out % ids.len();
+            let fewer = ids.iter().enumerate().filter(|(i, _)| *i != left_out).map(|(_, id)| *id);
+            prop_assert!(cost(&runs(fewer), base) <= cost(&runs(ids.iter().copied()), base));
+        }
+
         /// On every run its label is on top, by half the smallest gap times the rate at least.
         #[test]
         fn each_run_is_won_by_its_label(
@@ -113,12 +155,13 @@ mod tests {
             let ids: Vec<(f64, u32)> = ids.into_iter().zip(labels).map(|(x, l)| (f64::from(x), l)).collect();
             let runs = runs(ids.iter().copied());
             let hinges = hinges(&runs, base, a, |x| x).unwrap();
-            prop_assert_eq!(hinges.len(), runs.len() - usize::from(runs[0].label == base));
+            prop_assert_eq!(hinges.len(), cost(&runs, base));
             for (x, label) in ids {
                 let mut scores = [0.0; 4];
                 scores[base as usize] = a;
-                for hinge in hinges.iter().filter(|h| h.at < x) {
-                    hinge.bends.iter().for_each(|&(l, bend)| scores[l as usize] += bend * (x - hinge.at));
+                for SidedHinge { leftward, hinge } in &hinges {
+                    let over = if *leftward { -x - hinge.at } else { x - hinge.at }.max(0.0);
+                    hinge.bends.iter().for_each(|&(l, bend)| scores[l as usize] += bend * over);
                 }
                 for (other, &score) in scores.iter().enumerate() {
                     prop_assert!(other as u32 == label || scores[label as usize] > score + a / 4.0, "{scores:?} {label}");

@@ -9,8 +9,9 @@
 mod compile;
 pub mod halfspace_cover;
 pub mod label_hinges;
+mod off_units;
+mod partition;
 pub mod proof;
-mod shut_units;
 pub(super) mod stored;
 
 pub(super) use compile::memorize_words;
@@ -23,7 +24,7 @@ use crate::arithmetic::matrix::Matrix;
 use crate::context_map::View;
 use crate::error::{Error, Result};
 use halfspace_cover::{CodePoints, Codes, Halfspace, cover};
-use label_hinges::{LabelHinge, Run};
+use label_hinges::{Run, SidedHinge};
 
 /// How far the commonest label wins where no unit fires; units win by 1 at least.
 const DEFAULT_STRENGTH: f64 = 0.25;
@@ -77,8 +78,8 @@ pub struct GatePlan<'a> {
     pub view: &'a View<'a>,
     /// The context id of each token.
     pub context_ids: &'a [f64],
-    /// The label of each context.
-    pub label: &'a [u32],
+    /// The label of each context; none where any will do.
+    pub label: &'a [Option<u32>],
     /// The commonest label.
     pub default: u32,
     /// A vector per label.
@@ -103,7 +104,7 @@ pub struct Covered {
 impl GatePlan<'_> {
     /// Halfspaces and gates: what does not depend on the precision of the model.
     pub fn cover(&self) -> Result<Covered> {
-        let groups = self.groups()?;
+        let groups = self.groups(true, self.view.vectors.positions.is_some())?;
         let base = self.bases(&groups);
         let words = Codes::new(self.word_codes());
         let places = self.place_codes().map(Codes::new);
@@ -111,7 +112,7 @@ impl GatePlan<'_> {
         let mut word_units = Vec::new();
         if !self.free {
             strength.fill(0.0);
-            word_units = self.word_units(&words, &base)?;
+            word_units = self.word_units(&words, &base, &self.free_words(&groups))?;
             for (unit, holds) in &word_units {
                 for &w in holds {
                     strength[w as usize] += unit.before(words.row(w as usize), 0.0) * size(&unit.output);
@@ -134,7 +135,7 @@ impl GatePlan<'_> {
         let hinges = |(g, gate): &(usize, Gate)| {
             let word = groups[*g].word as usize;
             let strength = if base[word] == self.default { DEFAULT_STRENGTH } else { strength[word] };
-            self.hinges(&groups[*g], gate, base[word], strength, round)
+            self.hinges(&groups[*g].runs, gate, base[word], strength, round)
         };
         let hinges: Vec<Result<Vec<Unit>>> = gates.par_iter().map(hinges).collect();
         for hinges in hinges {
@@ -154,22 +155,20 @@ impl GatePlan<'_> {
         out.into_iter().map(round).collect()
     }
 
-    /// The contexts of each token, as runs of equally labeled ids.
-    fn groups(&self) -> Result<Vec<WordGroup>> {
-        let places = self.view.vectors.positions.is_some();
+    /// The contexts of each token, as runs of equally labeled ids. Contexts for which any label will do are left out: they get
+    /// what their neighbors along the ids get. Words and places that do not count are 0.
+    fn groups(&self, words: bool, places: bool) -> Result<Vec<WordGroup>> {
         let mut seen = vec![false; self.label.len()];
         let mut entries: Vec<(u32, usize, f64, u32)> = Vec::with_capacity(self.label.len());
         let mut t = 0;
         for window in self.view.offsets.windows(2) {
             for place in 0..window[1] - window[0] {
                 let context = self.view.contexts.of_token[t] as usize;
-                if !std::mem::replace(&mut seen[context], true) {
-                    entries.push((
-                        self.view.token_ids[t],
-                        if places { place } else { 0 },
-                        self.context_ids[t],
-                        self.label[context],
-                    ));
+                if !std::mem::replace(&mut seen[context], true)
+                    && let Some(label) = self.label[context]
+                {
+                    let word = if words { self.view.token_ids[t] } else { 0 };
+                    entries.push((word, if places { place } else { 0 }, self.context_ids[t], label));
                 }
                 t += 1;
             }
@@ -212,21 +211,34 @@ impl GatePlan<'_> {
         columns(&self.view.vectors.words, 0..self.view.vectors.word_columns)
     }
 
-    /// The columns of codes that places use, where positions are used.
+    /// The columns of codes that places use, where positions are used; without that of the start token, which has no units.
     fn place_codes(&self) -> Option<Matrix<f64>> {
         let vectors = self.view.vectors;
-        vectors.positions.as_ref().map(|rows| columns(rows, vectors.word_columns..vectors.used))
+        vectors.positions.as_ref().map(|rows| {
+            let mut codes = columns(rows, vectors.word_columns..vectors.used);
+            codes.rows -= vectors.first_place();
+            codes.data.drain(..vectors.first_place() * codes.cols);
+            codes
+        })
+    }
+
+    /// The words in the data for which any label will do wherever they stand.
+    fn free_words(&self, groups: &[WordGroup]) -> Vec<bool> {
+        let mut free = vec![false; self.view.vectors.words.rows];
+        self.view.token_ids.iter().for_each(|&word| free[word as usize] = true);
+        groups.iter().for_each(|group| free[group.word as usize] = false);
+        free
     }
 
     /// Units that give words their base label, and the words that each fires for.
-    fn word_units(&self, words: &Codes, base: &[u32]) -> Result<Vec<(Unit, Vec<u32>)>> {
+    fn word_units(&self, words: &Codes, base: &[u32], free: &[bool]) -> Result<Vec<(Unit, Vec<u32>)>> {
         let mut targets: Vec<Vec<usize>> = vec![Vec::new(); self.label_codes.rows];
         for (w, &label) in base.iter().enumerate().filter(|&(_, &label)| label != self.default) {
             targets[label as usize].push(w);
         }
         let list: Vec<(u32, u32)> = (0..base.len() as u32).map(|w| (w, 0)).collect();
         let points = CodePoints::new(words, None, &list);
-        let forbidden = |label: u32| base.iter().map(|&b| b != label).collect();
+        let forbidden = |label: u32| base.iter().zip(free).map(|(&b, &free)| b != label && !free).collect();
         self.halfspace_units(&points, &targets, forbidden, 1.0)
     }
 
@@ -325,38 +337,25 @@ impl GatePlan<'_> {
     }
 
     fn place_count(&self) -> usize {
-        self.view.vectors.positions.as_ref().map_or(0, |p| p.rows)
+        self.view.vectors.positions.as_ref().map_or(0, |p| p.rows - self.view.vectors.first_place())
     }
 
-    /// Hinges along the id for one token: from the left or from the right, whichever end has the base label.
-    fn hinges(
-        &self,
-        group: &WordGroup,
-        gate: &Gate,
-        base: u32,
-        strength: f64,
-        round: fn(f64) -> f64,
-    ) -> Result<Vec<Unit>> {
-        let leftward = group.runs[0].label != base && group.runs[group.runs.len() - 1].label == base;
-        let sign = if leftward { -1.0 } else { 1.0 };
-        let runs: Vec<Run> = if leftward {
-            group.runs.iter().rev().map(|r| Run { label: r.label, first: -r.last, last: -r.first }).collect()
-        } else {
-            group.runs.clone()
-        };
+    /// Hinges along the id for the tokens that a gate holds open.
+    fn hinges(&self, runs: &[Run], gate: &Gate, base: u32, strength: f64, round: fn(f64) -> f64) -> Result<Vec<Unit>> {
         let slope = round(gate.slope);
         let bias = |at: f64| round(-gate.own - slope * at);
         let place = |at: f64| (-gate.own - bias(at)) / slope;
-        let hinges = label_hinges::hinges(&runs, base, strength, place).ok_or_else(|| {
+        let hinges = label_hinges::hinges(runs, base, strength, place).ok_or_else(|| {
             Error::too_close(
                 "the ids of two contexts are too close for the precision of the model",
                 "use `precision` f64",
             )
         })?;
-        let unit = |hinge: &LabelHinge| {
+        let unit = |SidedHinge { leftward, hinge }: &SidedHinge| {
             let per_step: Vec<(u32, f64)> = hinge.bends.iter().map(|&(label, bend)| (label, bend / slope)).collect();
             let output = self.output(&per_step, round);
-            Unit { code: gate.code.clone(), id: sign * slope, bias: bias(hinge.at), output }
+            let id = if *leftward { -slope } else { slope };
+            Unit { code: gate.code.clone(), id, bias: bias(hinge.at), output }
         };
         Ok(hinges.iter().map(unit).collect())
     }

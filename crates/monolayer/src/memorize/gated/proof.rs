@@ -7,16 +7,19 @@
 //! and gates are exact; what rounds is the softmax, the hinges, and the sum over open units. Its own floats are rounded
 //! outward, and a bound that is not a finite number proves nothing.
 
+use std::cell::OnceCell;
+
 use rayon::prelude::*;
 
 use super::Unit;
-use super::shut_units::{Token, open_units};
+use super::off_units::{Token, open_units};
 use super::stored::Stored;
 use crate::arithmetic::float_model::{ANY_GRID, DOUBLE, FloatFormat, Up, grid, power, sum_above, sum_below};
 use crate::arithmetic::kernels::Real;
+use crate::arithmetic::matrix::Matrix;
 use crate::context_map::View;
 use crate::data::context::Agreement;
-use crate::memorize::context_id::{ContextId, context_ids};
+use crate::memorize::id_rounding::{ContextId, context_ids};
 use crate::model::Model;
 
 /// What is to be proved of a gated model: the label of every context.
@@ -36,6 +39,8 @@ struct ModelParts {
     groups: Vec<ProofGroup>,
     /// The sizes of the head's rows: the largest sum of absolute values, the most terms, the largest bias.
     head: (Up, usize, Up),
+    /// The columns of the head, so that the scores of all labels are summed side by side.
+    columns: Matrix<f64>,
 }
 
 /// The contexts of one word at one place.
@@ -89,11 +94,13 @@ impl<'a> LabelProver<'a> {
     /// The ratios of the contexts of a group.
     fn ratios(&self, parts: &ModelParts, group: &ProofGroup, format: &FloatFormat) -> Vec<f64> {
         let token_units = TokenUnits::new(parts, group);
-        let label = |m: usize| self.agreement.label[self.view.contexts.of_token[parts.tokens[m]] as usize] as usize;
+        let label = |m: usize| self.agreement.label[self.view.contexts.of_token[parts.tokens[m]] as usize];
         // Where no open unit reads the id, all contexts with one label are alike.
         let mut known: Vec<(usize, f64)> = Vec::new();
         let ratio = |m: usize| {
-            let (id, label) = (&parts.ids[m], label(m));
+            // Where any label will do, any margin does.
+            let Some(label) = label(m).map(|label| label as usize) else { return f64::INFINITY };
+            let id = &parts.ids[m];
             let error = id.error(format);
             if !error.is_known() {
                 return 0.0;
@@ -143,7 +150,8 @@ impl ModelParts {
             stored.head.iter_rows().map(|row| row.iter().filter(|&&x| x != 0.0).count()).max().unwrap_or(0),
             stored.bias.iter().map(|&b| Up::size(b)).fold(Up::ZERO, Up::max),
         );
-        Self { stored, tokens, ids, groups, head }
+        let columns = Matrix::from_fn(stored.head.cols, stored.head.rows, |c, l| stored.head.row(l)[c]);
+        Self { stored, tokens, ids, groups, head, columns }
     }
 }
 
@@ -153,7 +161,7 @@ fn representatives(view: &View) -> Vec<usize> {
     let mut first = vec![usize::MAX; view.contexts.count];
     for (t, &context) in view.contexts.of_token.iter().enumerate() {
         let slot = &mut first[context as usize];
-        if *slot == usize::MAX || view.visible(t).len() > view.visible(*slot).len() {
+        if *slot == usize::MAX || view.seen(t).0.count() > view.seen(*slot).0.count() {
             *slot = t;
         }
     }
@@ -161,9 +169,10 @@ fn representatives(view: &View) -> Vec<usize> {
     first
 }
 
-/// The word and place of a token; the place only where positions are used.
+/// The word of a token and the number of its position, which is 0 where positions are not used.
 fn key(view: &View, token: usize) -> (u32, usize) {
-    let place = if view.vectors.positions.is_some() { view.place(token).1 } else { 0 };
+    let vectors = view.vectors;
+    let place = if vectors.positions.is_some() { vectors.first_place() + view.place(token).1 } else { 0 };
     (view.token_ids[token], place)
 }
 
@@ -174,6 +183,8 @@ struct TokenUnits<'a> {
     /// What stands in the coordinates of labels without any unit.
     constant: &'a [f64],
     reads_id: bool,
+    /// What each open unit adds to the score of each label, nearly; for those that were asked for.
+    gains: Vec<OnceCell<Vec<f64>>>,
 }
 
 /// A unit that is not proved shut.
@@ -192,11 +203,11 @@ struct OpenUnit<'a> {
 }
 
 /// What the units add up to for the ids of an interval.
-struct UnitSums<'a> {
+struct UnitSums {
     /// The coordinates of labels at both ends, without doubtful units.
     ends: [Vec<f64>; 2],
-    /// Units that may or may not fire, and the most each can give.
-    doubtful: Vec<(&'a Unit, Up)>,
+    /// Units that may or may not fire, by their number among the open ones, and the most each can give.
+    doubtful: Vec<(usize, Up)>,
     /// What a coordinate adds up, in absolute values, at most: as a program does, and as was done here.
     sum: Up,
     own_sum: Up,
@@ -211,7 +222,8 @@ impl<'a> TokenUnits<'a> {
         let code = [stored.words.row(group.word as usize), place].concat();
         let open: Vec<OpenUnit> = group.open.iter().map(|&j| OpenUnit::new(&stored.units[j as usize], &code)).collect();
         let reads_id = open.iter().any(|open| open.unit.id != 0.0);
-        Self { parts, open, constant: stored.carried.row(group.word as usize), reads_id }
+        let gains = vec![OnceCell::new(); open.len()];
+        Self { parts, open, constant: stored.carried.row(group.word as usize), reads_id, gains }
     }
 
     /// The margin of the label over its error bound, in the worst case over the other labels and the ids of an interval:
@@ -223,25 +235,45 @@ impl<'a> TokenUnits<'a> {
             return 0.0;
         }
         let scores = outputs.ends.each_ref().map(|output| self.scores(output));
+        let most = (!outputs.doubtful.is_empty()).then(|| self.most_losses(&outputs, label));
         let mut ratio = f64::INFINITY;
         for other in (0..scores[0].len()).filter(|&other| other != label) {
             // Scores are linear between hinges, so that without doubtful units the ends are the worst.
             let [a, b] = [0, 1].map(|end| scores[end][label] - scores[end][other]);
-            let loss = error + error + self.loss(&outputs, label, other);
-            let low = sum_below(a.min(b).next_down(), -loss.get());
-            let margin = 0.5 * a + 0.5 * b;
-            let relative = margin / (margin - low);
-            // What is not a number is not above 0.
-            ratio = ratio.min(match (low > 0.0, relative > 0.0) {
-                (true, _) => relative.max(1.0_f64.next_up()),
-                (false, true) => relative.min(1.0),
-                (false, false) => 0.0,
-            });
+            let over = |loss: Up| {
+                let low = sum_below(a.min(b).next_down(), -(error + error + loss).get());
+                let margin = 0.5 * a + 0.5 * b;
+                let relative = margin / (margin - low);
+                // What is not a number is not above 0.
+                match (low > 0.0, relative > 0.0) {
+                    (true, _) => relative.max(1.0_f64.next_up()),
+                    (false, true) => relative.min(1.0),
+                    (false, false) => 0.0,
+                }
+            };
+            // The more is lost, the smaller the ratio: a rough bound tells of most labels that they are not the worst.
+            if most.as_ref().is_none_or(|most| over(Up::new(most[other])) < ratio) {
+                ratio = ratio.min(over(self.loss(&outputs, label, other)));
+            }
         }
         ratio
     }
 
-    fn outputs(&self, (low, high): (f64, f64), format: &FloatFormat) -> UnitSums<'_> {
+    /// A little more than doubtful units can take from the margin of a label over each other one. Slack that is millions of times
+    /// the rounding of these sums, and of those of [`Self::loss`], is cheaper than care.
+    fn most_losses(&self, outputs: &UnitSums, label: usize) -> Vec<f64> {
+        const SLACK: f64 = 1e-9;
+        let mut most = vec![0.0; self.parts.columns.cols];
+        for &(i, up_to) in &outputs.doubtful {
+            let gains = self.gains[i].get_or_init(|| self.label_sums(&self.open[i].unit.output));
+            let slack = SLACK * (self.parts.head.0 * self.open[i].weight).get();
+            let own = gains[label] - slack;
+            most.iter_mut().zip(gains).for_each(|(most, gain)| *most += up_to.get() * (gain - own).max(0.0));
+        }
+        most.into_iter().map(|most| most * (1.0 + SLACK)).collect()
+    }
+
+    fn outputs(&self, (low, high): (f64, f64), format: &FloatFormat) -> UnitSums {
         let constant = self.constant.iter().map(|&x| Up::size(x)).fold(Up::ZERO, Up::max);
         let mut out = UnitSums {
             ends: [self.constant.to_vec(), self.constant.to_vec()],
@@ -251,7 +283,7 @@ impl<'a> TokenUnits<'a> {
             moved: Up::ZERO,
         };
         let reach = Up::size(low).max(Up::size(high));
-        for open in &self.open {
+        for (i, open) in self.open.iter().enumerate() {
             let before = [low, high].map(|id| open.start + open.unit.id * id);
             // The units' error in the program, and that of the two operations here.
             let own = open.off + DOUBLE.sum_error(2, Up::size(open.start) + Up::size(open.unit.id) * reach);
@@ -271,17 +303,26 @@ impl<'a> TokenUnits<'a> {
                 out.own_sum = out.own_sum + open.weight * most;
                 out.moved = out.moved + open.weight * error;
             } else {
-                out.doubtful.push((open.unit, most));
+                out.doubtful.push((i, most));
             }
         }
         out
     }
 
+    /// How much of each label's code there is in some coordinates of labels.
+    fn label_sums(&self, output: &[f64]) -> Vec<f64> {
+        let mut sums = vec![0.0; self.parts.columns.cols];
+        for (column, &o) in self.parts.columns.iter_rows().zip(output) {
+            sums.iter_mut().zip(column).for_each(|(sum, c)| *sum += c * o);
+        }
+        sums
+    }
+
     /// The labels' scores.
     fn scores(&self, output: &[f64]) -> Vec<f64> {
-        let stored = &self.parts.stored;
-        let score = |(code, bias): (&[f64], &f64)| bias + code.iter().zip(output).map(|(c, o)| c * o).sum::<f64>();
-        stored.head.iter_rows().zip(&stored.bias).map(score).collect()
+        let mut scores = self.label_sums(output);
+        scores.iter_mut().zip(&self.parts.stored.bias).for_each(|(score, bias)| *score += bias);
+        scores
     }
 
     /// How far a score can be from the true one, but for doubtful units: in the program, and as computed here.
@@ -298,8 +339,8 @@ impl<'a> TokenUnits<'a> {
     /// How much doubtful units can take from the margin of a label over another.
     fn loss(&self, outputs: &UnitSums, label: usize, other: usize) -> Up {
         let (own, others) = (self.parts.stored.head.row(label), self.parts.stored.head.row(other));
-        let of_unit = |&(unit, most): &(&Unit, Up)| {
-            let terms = || own.iter().zip(others).zip(&unit.output).map(|((a, b), w)| (b - a) * w);
+        let of_unit = |&(i, most): &(usize, Up)| {
+            let terms = || own.iter().zip(others).zip(&self.open[i].unit.output).map(|((a, b), w)| (b - a) * w);
             let size: Up = terms().map(Up::size).sum();
             // The differences and the products are rounded, then their sum.
             let gain = terms().sum::<f64>() + DOUBLE.sum_error(own.len() + 2, size).get();

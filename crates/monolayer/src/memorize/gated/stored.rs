@@ -12,6 +12,8 @@ use crate::model::Model;
 pub struct Stored {
     /// The codes of words, their own coordinates only.
     pub words: Matrix<f64>,
+    /// The word that is the start token, which has the first of the places, where there is one.
+    pub start: Option<u32>,
     /// The codes of places, their own coordinates only; one empty row where there are no positions.
     pub places: Matrix<f64>,
     /// What words carry in the coordinates of labels.
@@ -59,6 +61,7 @@ impl Stored {
         (in_place && finite).then_some(())?;
         Some(Self {
             words: columns(&embedding, 0, word_columns),
+            start: model.start(),
             places: positions.map_or_else(|| Matrix::new(1, 0, Vec::new()), |p| columns(&p, word_columns, used)),
             carried: columns(&embedding, labels.start, d),
             key: key[..used].to_vec(),

@@ -4,9 +4,10 @@
 //! its own for (token, context). One of them, chosen with v by search, tells all ids apart; the feed-forward block is made
 //! of [`hinges`] along it.
 
+pub(super) mod free_labels;
 pub mod hinges;
 pub mod interpolate;
-pub(super) mod map;
+pub(super) mod map_search;
 pub(super) mod outputs;
 pub mod plateau;
 pub mod proof;
@@ -20,14 +21,15 @@ use crate::data::positions::Positions;
 use crate::data::token_vectors::TokenVectors;
 use crate::data::{Dataset, Labels, Tokens};
 use crate::error::{Error, Result};
-use crate::memorize::compiled::{Compiled, Details, HingeDetails};
+use crate::memorize::compiled::{Compiled, Details, HingeDetails, Right};
 use crate::memorize::settings::{Memorizer, Method};
 use crate::model::certificate::{CertifiedData, Claim};
-use crate::model::exact::{self, map_attention, map_head, rational};
-use crate::model::{LabelHead, Model, Source, Words};
+use crate::model::exact::{self, map_attention, map_head, map_output_head, rational};
+use crate::model::{LabelHead, Model, OutputHead, Source, Storage, Words};
 use crate::paper::transformer::{Layer, Transformer};
+use free_labels::with_label;
 use interpolate::interpolate;
-use map::{Map, find_map};
+use map_search::{Map, find_map};
 use outputs::{Outputs, labels_and_outputs};
 use plateau::{exact_plateau, plateau};
 use proof::{OutputProof, OutputProver};
@@ -37,22 +39,28 @@ const LARGEST: usize = 1 << 21;
 
 /// Memorizes a dataset with plateaus or a curve in double precision: the proof of Corollary 1, in order.
 pub(super) fn memorize_vectors(data: &Dataset, memorizer: &Memorizer, method: Method) -> Result<Compiled> {
-    let Prepared { labels, outputs, vectors, map } = prepare(data, memorizer, method == Method::Plateau)?;
-    let view = View::new(data, &vectors, memorizer.mask);
+    let apart = if method == Method::Plateau { Apart::Labels } else { Apart::Labeled };
+    let Prepared { labels, outputs, vectors, map } = prepare(data, memorizer, apart)?;
+    let view = View::new(data, &vectors, memorizer.mask.clone());
     check_size(view.contexts.count, vectors.d())?;
     let agreement = view.contexts.agree(&labels);
     let points = outputs.points(vectors.d());
     let (readout, runs) = if method == Method::Plateau {
-        plateau(&map.labeled(&agreement, &points))
+        plateau(&map.labeled(&map.filled(&agreement), &points))
     } else {
-        let rows = agreement.label.iter().flat_map(|&l| points.row(l as usize)).copied().collect();
-        let targets = Matrix::new(agreement.label.len(), points.cols, rows);
-        (interpolate(&map.rows, map.coordinate, &targets), agreement.label.len())
+        // The curve need not pass where any label will do.
+        let contexts = with_label(&agreement.label);
+        let some = |rows: &Matrix<f64>, row: &dyn Fn(usize) -> usize| {
+            Matrix::from_fn(contexts.len(), rows.cols, |i, k| rows.row(row(contexts[i]))[k])
+        };
+        let targets = some(&points, &|context| agreement.label[context].unwrap_or(0) as usize);
+        (interpolate(&some(&map.rows, &|context| context), map.coordinate, &targets), contexts.len())
     };
-    let attention = map.attention(memorizer.mask);
+    let attention = map.attention(memorizer.mask.clone());
     let layers = vec![Layer { attention: Some(attention.clone()), feed_forward: Some(readout.block()) }];
     let certified = CertifiedData::new(data, agreement.impossible.len());
-    let model = assemble(data, &vectors, layers, outputs.head(&points), memorizer.source(certified.hash(), method));
+    let heads = (outputs.head(&points), outputs.output_head(vectors.d()));
+    let model = assemble(data, &vectors, layers, heads, memorizer.source(data, certified.hash(), method));
     let prover = OutputProver {
         view: &view,
         attention: &attention,
@@ -60,6 +68,7 @@ pub(super) fn memorize_vectors(data: &Dataset, memorizer: &Memorizer, method: Me
         label: &agreement.label,
         points: &points,
         head: model.head.as_ref(),
+        chosen: model.outputs.is_some(),
         exact_ids: method == Method::Interpolate,
     };
     let proof = prover.prove()?;
@@ -76,12 +85,14 @@ pub(super) fn memorize_vectors(data: &Dataset, memorizer: &Memorizer, method: Me
         claims: claims(data, &agreement, &proved, &proof).into_iter().chain(Claim::ranks(&model)).collect(),
         model: model.into(),
         data: certified,
-        right: proved.iter().filter(|&&proved| proved).count(),
+        right: Right::new(data, &proved),
         proved,
         gap: map.gap,
         context_ids: view.contexts.count,
         impossible: agreement.impossible,
+        free: agreement.free,
         details: Details::Hinges(HingeDetails { context_ids, runs, proof }),
+        storage: Storage::Auto,
     })
 }
 
@@ -98,16 +109,21 @@ fn check_size(contexts: usize, d: usize) -> Result<()> {
 /// The tokens whose label is possible and proved in double precision.
 fn proved(view: &View, agreement: &Agreement, proof: &OutputProof) -> Vec<bool> {
     let mut proved: Vec<bool> = view.contexts.of_token.iter().map(|&context| proof.certain(context)).collect();
-    agreement.impossible.iter().for_each(|&t| proved[t] = false);
+    agreement.impossible.iter().chain(&agreement.free).for_each(|&t| proved[t] = false);
     proved
 }
 
 /// Classes are claimed as labels, vectors as outputs.
 fn claims(data: &Dataset, agreement: &Agreement, proved: &[bool], proof: &OutputProof) -> Vec<Claim> {
+    if agreement.possible == 0 {
+        return Vec::new();
+    }
     if let Labels::Classes { .. } = data.labels {
-        let open: Vec<usize> =
-            (0..proved.len()).filter(|t| !proved[*t] && agreement.impossible.binary_search(t).is_err()).collect();
-        let right = proved.len() - agreement.impossible.len() - open.len();
+        let listed = |list: &[usize], t: usize| list.binary_search(&t).is_ok();
+        let open: Vec<usize> = (0..proved.len())
+            .filter(|&t| !proved[t] && !listed(&agreement.impossible, t) && !listed(&agreement.free, t))
+            .collect();
+        let right = agreement.possible - open.len();
         return vec![Claim::labels("f64", data, right, &open, proof.smallest_ratio())];
     }
     vec![Claim::outputs("real", proof.real_error), Claim::outputs("f64", proof.float_error)]
@@ -115,16 +131,23 @@ fn claims(data: &Dataset, agreement: &Agreement, proved: &[bool], proof: &Output
 
 /// Plateaus with rational weights: evaluated by [`crate::model::exact`], outputs are equal to the labels.
 pub(super) fn memorize_exactly(data: &Dataset, memorizer: &Memorizer) -> Result<Compiled> {
-    let Prepared { labels, outputs, vectors, map } = prepare(data, memorizer, true)?;
-    let agreement = View::new(data, &vectors, memorizer.mask).contexts.agree(&labels);
+    let Prepared { labels, outputs, vectors, map } = prepare(data, memorizer, Apart::Labels)?;
+    let agreement = View::new(data, &vectors, memorizer.mask.clone()).contexts.agree(&labels);
     let points = outputs.points(vectors.d());
-    let block = exact_plateau(&map.labeled(&agreement, &points));
-    let attention = Some(map_attention(&map.attention(memorizer.mask), |&x| rational(x)));
+    let block = exact_plateau(&map.labeled(&map.filled(&agreement), &points));
+    let attention = Some(map_attention(&map.attention(memorizer.mask.clone()), |&x| rational(x)));
     let layers = vec![Layer { attention, feed_forward: Some(block) }];
-    let head = outputs.head(&points).map(|head| map_head(&head, |&x| rational(x)));
     let certified = CertifiedData::new(data, agreement.impossible.len());
-    let model = assemble(data, &vectors, layers, head, memorizer.source(certified.hash(), Method::Plateau));
+    let heads = exact_heads(&outputs, &points);
+    let model = assemble(data, &vectors, layers, heads, memorizer.source(data, certified.hash(), Method::Plateau));
     compiled_exactly(data, certified, model, agreement, map.gap, (Method::Plateau, Details::Exact))
+}
+
+/// The heads of labels that are points, over the rationals.
+pub(super) fn exact_heads(outputs: &Outputs, points: &Matrix<f64>) -> Heads<RBig> {
+    let exact = |x: &f64| rational(*x);
+    let labels = outputs.head(points).map(|head| map_head(&head, exact));
+    (labels, outputs.output_head(points.cols).map(|head| map_output_head(&head, exact)))
 }
 
 /// A model with rational weights, and what exact arithmetic says of it.
@@ -137,22 +160,27 @@ pub(super) fn compiled_exactly(
     (method, details): (Method, Details),
 ) -> Result<Compiled> {
     let proved = exactly_right(data, &model, &agreement)?;
-    let right = proved.iter().filter(|&&proved| proved).count();
     let claim = match data.labels {
-        Labels::Classes { .. } => Claim::labels("real", data, right, &[], 1.0),
+        Labels::Classes { .. } => {
+            Claim::labels("real", data, proved.iter().filter(|&&proved| proved).count(), &[], 1.0)
+        }
         _ => Claim::outputs("real", 0.0),
     };
+    // Where nothing is asked, nothing is claimed.
+    let claims = if agreement.possible == 0 { Vec::new() } else { vec![claim] };
     Ok(Compiled {
         method,
         model: model.into(),
-        claims: vec![claim],
+        claims,
         data: certified,
+        right: Right::new(data, &proved),
         proved,
-        right,
         gap,
         context_ids: agreement.label.len(),
         impossible: agreement.impossible,
+        free: agreement.free,
         details,
+        storage: Storage::Auto,
     })
 }
 
@@ -160,7 +188,7 @@ pub(super) fn compiled_exactly(
 fn exactly_right(data: &Dataset, model: &Model<RBig>, agreement: &Agreement) -> Result<Vec<bool>> {
     let mut right: Vec<bool> = match &data.labels {
         Labels::Classes { label_ids: ids, .. } => {
-            exact::labels(model, data)?.iter().zip(ids).map(|(found, label)| found == label).collect()
+            exact::labels(model, data)?.iter().zip(ids).map(|(found, label)| Some(*found) == *label).collect()
         }
         Labels::Vectors { d, data: wanted } => {
             let equal = |(found, wanted): (&Vec<RBig>, &[f64])| {
@@ -176,8 +204,8 @@ fn exactly_right(data: &Dataset, model: &Model<RBig>, agreement: &Agreement) -> 
 
 /// What every method starts from.
 pub(super) struct Prepared<'a> {
-    /// The number of each token's label.
-    pub labels: Vec<u32>,
+    /// The number of each token's label; none where any will do.
+    pub labels: Vec<Option<u32>>,
     /// What labels are as outputs.
     pub outputs: Outputs<'a>,
     /// The tokens.
@@ -186,14 +214,35 @@ pub(super) struct Prepared<'a> {
     pub map: Map,
 }
 
-/// Tokens, and the contextual map that tells contexts with different labels apart, or, unless `by_label`, all contexts.
-pub(super) fn prepare<'a>(data: &'a Dataset, memorizer: &Memorizer, by_label: bool) -> Result<Prepared<'a>> {
+/// Which contexts a contextual map is to tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Apart {
+    /// Those with different labels.
+    Labels,
+    /// Any two that have a label.
+    Labeled,
+    /// Any two.
+    All,
+}
+
+impl Apart {
+    /// The class of each context: contexts of different classes are told apart, those without one from none.
+    fn classes(self, label: Vec<Option<u32>>) -> Vec<Option<u32>> {
+        match self {
+            Self::Labels => label,
+            Self::Labeled => (0..).zip(label).map(|(context, label)| label.map(|_| context)).collect(),
+            Self::All => (0..label.len() as u32).map(Some).collect(),
+        }
+    }
+}
+
+/// Tokens, and the contextual map that tells contexts apart.
+pub(super) fn prepare<'a>(data: &'a Dataset, memorizer: &Memorizer, apart: Apart) -> Result<Prepared<'a>> {
     let (labels, outputs) = labels_and_outputs(data)?;
     let attempt = |positions: &Positions| -> Result<(TokenVectors, Map)> {
-        let vectors = TokenVectors::new(data, &memorizer.embedding, positions, 0, memorizer.seed)?;
-        let view = View::new(data, &vectors, memorizer.mask);
-        let class =
-            if by_label { view.contexts.agree(&labels).label } else { (0..view.contexts.count as u32).collect() };
+        let vectors = token_vectors(data, memorizer, positions, &outputs)?;
+        let view = View::new(data, &vectors, memorizer.mask.clone());
+        let class = apart.classes(view.contexts.agree(&labels).label);
         let map = find_map(data, &view, &class, memorizer)?;
         Ok((vectors, map))
     };
@@ -206,23 +255,49 @@ pub(super) fn prepare<'a>(data: &'a Dataset, memorizer: &Memorizer, by_label: bo
     Ok(Prepared { labels, outputs, vectors, map })
 }
 
-/// Tokens, layers and head as one model, over the floats or the rationals.
+/// Tokens with room for the outputs: words get coordinates that are 0.
+pub(super) fn token_vectors(
+    data: &Dataset,
+    memorizer: &Memorizer,
+    positions: &Positions,
+    outputs: &Outputs,
+) -> Result<TokenVectors> {
+    let new = |extra| TokenVectors::new(data, &memorizer.embedding, positions, extra, memorizer.seed);
+    let (vectors, k) = (new(0)?, outputs.dimension());
+    let d = vectors.d();
+    if k <= d {
+        return Ok(vectors);
+    }
+    if let Tokens::Vectors { .. } = data.tokens {
+        let what = format!("labels of dimension {k} for tokens of dimension {d}: a Transformer has room for d numbers");
+        return Err(Error::mismatch(
+            what,
+            format!("append zeros to every token, {} in all, as later to those to predict", k - d),
+        ));
+    }
+    new(k - d)
+}
+
+/// What turns outputs into labels, and what into outputs of another dimension.
+pub(super) type Heads<T> = (Option<LabelHead<T>>, Option<OutputHead<T>>);
+
+/// Tokens, layers and heads as one model, over the floats or the rationals.
 pub(super) fn assemble<T: From64>(
     data: &Dataset,
     vectors: &TokenVectors,
     layers: Vec<Layer<T>>,
-    head: Option<LabelHead<T>>,
+    (head, outputs): Heads<T>,
     source: Source,
 ) -> Model<T> {
     let lift = |m: &Matrix<f64>| m.map(|&x| T::from_f64(x));
     let words = match &data.tokens {
         Tokens::Words { vocabulary, .. } => {
-            Some(Words { vocabulary: vocabulary.clone(), embedding: lift(&vectors.words) })
+            Some(Words { vocabulary: vocabulary.clone(), embedding: lift(&vectors.words), start: None })
         }
         Tokens::Vectors { .. } => None,
     };
     let transformer = Transformer { d: vectors.d(), pre_feed_forward: None, layers };
-    Model { words, positions: vectors.positions.as_ref().map(lift), transformer, head, source }
+    Model { words, positions: vectors.positions.as_ref().map(lift), transformer, head, outputs, source }
 }
 
 /// Numbers of a model that hold every float.

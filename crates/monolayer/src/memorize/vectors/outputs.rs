@@ -1,34 +1,33 @@
 //! What labels are as outputs of a feed-forward block: vectors are themselves, classes are points with a head that finds the
 //! nearest.
 
+use std::borrow::Cow;
+
 use crate::arithmetic::matrix::Matrix;
-use crate::data::{Dataset, Labels, Tokens};
+use crate::data::{Dataset, Labels, Vocabulary};
 use crate::error::{Error, Location, Result};
-use crate::model::LabelHead;
+use crate::memorize::model_labels;
+use crate::model::{LabelHead, OutputHead};
 
 /// What the labels of a dataset are as outputs.
 pub(in crate::memorize) enum Outputs<'a> {
-    /// Vectors: themselves.
+    /// Vectors: themselves, and zeros where the Transformer has more coordinates.
     Vectors(Matrix<f64>),
     /// Classes: points of a grid, and a head that finds the nearest.
-    Classes(&'a [String]),
+    Classes(Cow<'a, Vocabulary>),
 }
 
-/// The number of each token's label, and what labels are as outputs.
-pub(in crate::memorize) fn labels_and_outputs(data: &Dataset) -> Result<(Vec<u32>, Outputs<'_>)> {
+/// The number of each token's label, none where any will do, and what labels are as outputs.
+pub(in crate::memorize) fn labels_and_outputs(data: &Dataset) -> Result<(Vec<Option<u32>>, Outputs<'_>)> {
     match &data.labels {
         Labels::None => {
             Err(Error::data(Location::file(&data.name), "it has no labels", "memorizing needs a label for every token"))
         }
-        Labels::Classes { label_ids, names } => Ok((label_ids.clone(), Outputs::Classes(names.names()))),
+        Labels::Classes { label_ids, names } => Ok((label_ids.clone(), Outputs::Classes(model_labels(names)))),
         Labels::Vectors { d, data: vectors } => {
-            if let Tokens::Words { .. } = data.tokens {
-                let help = "give classes as labels, or vectors as tokens";
-                return Err(Error::mismatch("words with vectors as labels", help));
-            }
             let (ids, first) = crate::data::context::distinct_rows(*d, vectors);
             let rows = first.iter().flat_map(|&t| &vectors[t * d..(t + 1) * d]).copied().collect();
-            Ok((ids, Outputs::Vectors(Matrix::new(first.len(), *d, rows))))
+            Ok((ids.into_iter().map(Some).collect(), Outputs::Vectors(Matrix::new(first.len(), *d, rows))))
         }
     }
 }
@@ -38,7 +37,9 @@ impl Outputs<'_> {
     /// smallest grid of whole numbers with enough of them, around 0.
     pub fn points(&self, d: usize) -> Matrix<f64> {
         match self {
-            Self::Vectors(points) => points.clone(),
+            Self::Vectors(points) => {
+                Matrix::from_fn(points.rows, d, |l, i| points.row(l).get(i).copied().unwrap_or(0.0))
+            }
             Self::Classes(names) if names.len() <= d => {
                 Matrix::from_fn(names.len(), d, |l, i| if l == i { 1.0 } else { 0.0 })
             }
@@ -51,10 +52,23 @@ impl Outputs<'_> {
         }
     }
 
+    /// How many coordinates outputs need: as many as vectors have, and one for classes.
+    pub fn dimension(&self) -> usize {
+        if let Self::Vectors(points) = self { points.cols } else { 1 }
+    }
+
+    /// The head that leaves the first coordinates, where vectors have fewer than d.
+    pub fn output_head(&self, d: usize) -> Option<OutputHead<f64>> {
+        let Self::Vectors(points) = self else { return None };
+        let k = points.cols;
+        let weight = || Matrix::from_fn(k, d, |i, j| if i == j { 1.0 } else { 0.0 });
+        (k != d).then(|| OutputHead { weight: weight(), bias: vec![0.0; k] })
+    }
+
     /// The head that finds the nearest point: `c . y - |c|^2 / 2` is largest for the nearest c.
     pub fn head(&self, points: &Matrix<f64>) -> Option<LabelHead<f64>> {
         let Self::Classes(names) = self else { return None };
         let bias = points.iter_rows().map(|c| -c.iter().map(|x| x * x).sum::<f64>() / 2.0).collect();
-        Some(LabelHead { labels: names.to_vec(), weight: points.clone(), bias })
+        Some(LabelHead { labels: names.names().to_vec(), weight: points.clone(), bias })
     }
 }

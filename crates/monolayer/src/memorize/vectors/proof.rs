@@ -9,7 +9,7 @@
 use rayon::prelude::*;
 
 use super::hinges::{Output, Readout, ball};
-use super::map::first_tokens;
+use super::map_search::first_tokens;
 use crate::arithmetic::float_model::{DOUBLE, Up};
 use crate::arithmetic::matrix::Matrix;
 use crate::arithmetic::softmax_error::Softmax;
@@ -25,12 +25,14 @@ pub(super) struct OutputProver<'a> {
     pub view: &'a View<'a>,
     pub attention: &'a Attention<f64>,
     pub readout: &'a Readout,
-    /// The label of each context.
-    pub label: &'a [u32],
+    /// The label of each context; nothing is to be proved of one without.
+    pub label: &'a [Option<u32>],
     /// The output of each label.
     pub points: &'a Matrix<f64>,
     /// What decodes outputs, where labels are classes; else the nearest point does.
     pub head: Option<&'a LabelHead<f64>>,
+    /// Whether a head chooses some of the coordinates, its sums rounded.
+    pub chosen: bool,
     /// Whether ids are wanted to more than double precision.
     pub exact_ids: bool,
 }
@@ -68,9 +70,9 @@ impl OutputProver<'_> {
         } else {
             self.enclose::<Interval>(&first, |x| ball(*x))?
         };
-        let target = |context: usize| self.points.row(self.label[context] as usize);
+        let target = |context: usize| self.label[context].map(|label| self.points.row(label as usize));
         let real = self.readout.outputs(&inputs);
-        let real_error = (0..first.len()).map(|c| largest_error(&real[c], target(c))).fold(0.0, f64::max);
+        let real_error = (0..first.len()).filter_map(|c| Some(largest_error(&real[c], target(c)?))).fold(0.0, f64::max);
 
         for (&t, row) in first.iter().zip(&mut inputs) {
             let errors = self.input_error(t, row);
@@ -80,16 +82,24 @@ impl OutputProver<'_> {
         }
         let float = self.readout.outputs(&inputs);
         let error = |c: usize| {
+            let target = target(c)?;
             let rounding = float[c].iter().map(rounding).fold(Up::ZERO, Up::max);
-            Up::new(largest_error(&float[c], target(c))) + rounding
+            Some(Up::new(largest_error(&float[c], target)) + rounding)
         };
-        let errors: Vec<Up> = (0..first.len()).map(error).collect();
+        let errors: Vec<Option<Up>> = (0..first.len()).map(error).collect();
+        let float_error = errors.iter().flatten().copied().fold(Up::ZERO, Up::max);
         let decoder = Decoder::new(self.points, self.head);
         Ok(OutputProof {
             real_error,
-            float_error: errors.iter().copied().fold(Up::ZERO, Up::max).get(),
-            ratio: errors.iter().map(|&error| decoder.ratio(error)).collect(),
+            float_error: (float_error + self.choice_error(float_error)).get(),
+            ratio: errors.iter().map(|error| error.map_or(f64::INFINITY, |error| decoder.ratio(error))).collect(),
         })
+    }
+
+    /// How far a head that chooses coordinates rounds: one term of each sum is an output, the others are 0.
+    fn choice_error(&self, error: Up) -> Up {
+        let largest = self.points.data.iter().map(|&x| Up::size(x)).fold(Up::ZERO, Up::max);
+        if self.chosen { DOUBLE.sum_error(self.points.cols + 1, largest + error) } else { Up::ZERO }
     }
 
     /// The tokens after attention, exactly.

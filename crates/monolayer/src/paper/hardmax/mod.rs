@@ -62,7 +62,7 @@ impl HardmaxLayer {
     /// The layer with these weights, read as hardmax whatever their kind.
     pub fn new(attention: &Attention<RBig>) -> Self {
         let head = |h: &AttentionHead<RBig>| [&h.w_q, &h.w_k, &h.w_v, &h.w_o].map(Cleared::new);
-        Self { mask: attention.mask, heads: attention.heads.iter().map(head).collect() }
+        Self { mask: attention.mask.clone(), heads: attention.heads.iter().map(head).collect() }
     }
 
     /// The places that each head attends to from the token at `query`: those of the largest score.
@@ -126,21 +126,28 @@ impl Witness {
 }
 
 /// Theorem 1: two sequences of `length >= 4` different tokens which the layer cannot tell apart at the tokens they
-/// share. Whether it does is computed: see [`Witness::blind`].
+/// share and that see the whole sequence. Whether it does is computed: see [`Witness::blind`].
 pub fn witness(layer: &HardmaxLayer, v: &[RBig], length: usize) -> Result<Witness> {
     check_direction(v)?;
     let sequences = pair(length)?;
+    layer.mask.check(length)?;
     // A causal mask shows the whole sequence to its last token only.
-    let shared = match layer.mask {
-        Mask::None => (0..length).filter(|&place| sequences[0][place] == sequences[1][place]).collect(),
-        Mask::Causal => vec![length - 1],
-    };
+    let sees_all = |&place: &usize| layer.mask.seen(place, length).count() == length;
+    let shared: Vec<usize> =
+        (0..length).filter(|&place| sequences[0][place] == sequences[1][place]).filter(sees_all).collect();
+    if shared.is_empty() {
+        return Err(Error::undefined(
+            format!("the mask shows all of {length} tokens to none of those that the two sequences share"),
+            "Theorem 1 is about layers that see their whole sequence",
+        ));
+    }
     Ok(Witness::new(layer, v, sequences, shared))
 }
 
 /// The pair of the paper's proof, `(1, 2, 4) v` and `(1, 3, 4) v`, at its last token.
 pub fn printed_pair(layer: &HardmaxLayer, v: &[RBig]) -> Result<Witness> {
     check_direction(v)?;
+    layer.mask.check(PRINTED_PAIR[0].len())?;
     Ok(Witness::new(layer, v, PRINTED_PAIR.map(|sequence| sequence.to_vec()), vec![2]))
 }
 

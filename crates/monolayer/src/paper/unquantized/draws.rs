@@ -1,4 +1,4 @@
-//! Theorem A on random layers.
+//! Theorems A and B on random layers.
 
 use dashu_ratio::RBig;
 use rand::{RngExt as _, SeedableRng as _};
@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution as _, StandardNormal};
 use rayon::prelude::*;
 
-use super::{collision, plus_identity, product, times};
+use super::{Instance, collision, plus_identity, product, times, twin};
 use crate::arithmetic::matrix::Matrix;
 use crate::error::Result;
 use crate::model::exact::rational;
@@ -44,6 +44,50 @@ pub fn collisions(layers: usize, length: usize, seed: u64, on_layer: impl Fn() +
         distance: if a.layers > 0 && (b.layers == 0 || a.distance < b.distance) { a.distance } else { b.distance },
     };
     let none = || CollisionTally { layers: 0, colliding: 0, singular: 0, distance: RBig::ZERO };
+    (0..layers).into_par_iter().map(one).try_reduce(none, |a, b| Ok(both(a, b)))
+}
+
+/// What was seen of Theorem B on random layers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TwinTally {
+    /// Layers drawn.
+    pub layers: usize,
+    /// Layers with a sequence and a constant one in `[1, 2]^d` that collide, f twice the bound apart but for 2^-20.
+    pub colliding: usize,
+    /// Layers that give both sequences of the instance the same scores, exactly.
+    pub same_scores: usize,
+    /// A lower bound on all distances of the function's values.
+    pub distance: f64,
+}
+
+/// Draws the layers of [`collisions`] and finds the sequences of Theorem B for each; calls `on_layer` after each.
+pub fn twins(
+    instance: &Instance,
+    layers: usize,
+    length: usize,
+    seed: u64,
+    on_layer: impl Fn() + Sync,
+) -> Result<TwinTally> {
+    let least = 2.0 * instance.bound().map_or(0.0, |bound| bound.to_f64().value()) - 2_f64.powi(-20);
+    let one = |number: usize| -> Result<TwinTally> {
+        let layer = draw_layer(seed, number as u64);
+        let found = twin(instance, &layer, length)?;
+        let distance = found.distance();
+        on_layer();
+        Ok(TwinTally {
+            layers: 1,
+            colliding: usize::from(found.inside() && distance >= least),
+            same_scores: usize::from(instance.same_scores(&layer, length)),
+            distance,
+        })
+    };
+    let both = |a: TwinTally, b: TwinTally| TwinTally {
+        layers: a.layers + b.layers,
+        colliding: a.colliding + b.colliding,
+        same_scores: a.same_scores + b.same_scores,
+        distance: a.distance.min(b.distance),
+    };
+    let none = || TwinTally { layers: 0, colliding: 0, same_scores: 0, distance: f64::INFINITY };
     (0..layers).into_par_iter().map(one).try_reduce(none, |a, b| Ok(both(a, b)))
 }
 

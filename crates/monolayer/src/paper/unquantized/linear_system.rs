@@ -6,23 +6,24 @@ use dashu_ratio::RBig;
 
 use crate::arithmetic::matrix::Matrix;
 
-/// What a square matrix A and a right side u give.
+/// What a square matrix A and right sides u give.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Solution {
-    /// The x with `A x = u`.
-    Unique(Vec<RBig>),
+    /// The x with `A x = u`, for each u.
+    Unique(Vec<Vec<RBig>>),
     /// A is singular: an `x != 0` with `A x = 0`.
     Kernel(Vec<RBig>),
 }
 
-/// Solves `A x = u`, or finds that A is singular.
-pub(super) fn solve(a: &Matrix<RBig>, u: &[RBig]) -> Solution {
+/// Solves `A x = u` for each u, with one elimination, or finds that A is singular.
+pub(super) fn solve(a: &Matrix<RBig>, right: &[Vec<RBig>]) -> Solution {
     let n = a.rows;
-    let mut rows: Vec<Vec<IBig>> = (0..n).map(|i| cleared(a.row(i), &u[i])).collect();
+    let mut rows: Vec<Vec<IBig>> =
+        (0..n).map(|i| cleared(a.row(i).iter().chain(right.iter().map(|u| &u[i])).collect())).collect();
     let rank = eliminate(&mut rows);
     if rank == n {
-        let right: Vec<IBig> = rows.iter().map(|row| row[n].clone()).collect();
-        return Solution::Unique(back_substituted(&rows, &right));
+        let one = |k: usize| back_substituted(&rows, &rows.iter().map(|row| row[n + k].clone()).collect::<Vec<IBig>>());
+        return Solution::Unique((0..right.len()).map(one).collect());
     }
     // The first column without a pivot is a combination of those before it.
     let right: Vec<IBig> = rows[..rank].iter().map(|row| -&row[rank]).collect();
@@ -32,11 +33,10 @@ pub(super) fn solve(a: &Matrix<RBig>, u: &[RBig]) -> Solution {
     Solution::Kernel(x)
 }
 
-/// A row and its right side over one denominator, which is left out: it changes no solution.
-fn cleared(row: &[RBig], u: &RBig) -> Vec<IBig> {
-    let all = || row.iter().chain([u]);
-    let common = all().fold(UBig::ONE, |l, x| &l / (&l).gcd(x.denominator()) * x.denominator());
-    all().map(|x| x.numerator() * (&common / x.denominator())).collect()
+/// A row with its right sides over one denominator, which is left out: it changes no solution.
+fn cleared(row: Vec<&RBig>) -> Vec<IBig> {
+    let common = row.iter().fold(UBig::ONE, |l, x| &l / (&l).gcd(x.denominator()) * x.denominator());
+    row.into_iter().map(|x| x.numerator() * (&common / x.denominator())).collect()
 }
 
 /// Brings the rows to triangular form, as far as there are pivots in the first columns; returns how many there are.
@@ -82,11 +82,13 @@ mod tests {
         fn solutions_solve(n in 1..6_usize, numbers in prop::collection::vec((-4..=4_i64, 1..=3_u64), 42), flat in any::<bool>()) {
             let number = |i: usize| RBig::from_parts(numbers[i].0.into(), numbers[i].1.into());
             let a = Matrix::from_fn(n, n, |r, c| if flat && r > 0 && r + 1 == n { number(c) } else { number(r * n + c) });
+            // Two right sides.
             let u: Vec<RBig> = (0..n).map(|i| number(36 + i)).collect();
-            match solve(&a, &u) {
+            let right = [u.clone(), u.iter().rev().cloned().collect()];
+            match solve(&a, &right) {
                 Solution::Unique(x) => {
                     prop_assert!(!flat || n < 2);
-                    prop_assert_eq!(times(&a, &x), u);
+                    prop_assert_eq!([times(&a, &x[0]), times(&a, &x[1])], right);
                 }
                 Solution::Kernel(x) => {
                     prop_assert!(x.iter().any(|x| !x.is_zero()));

@@ -1,12 +1,15 @@
-//! Section 6's open question, one layer without a quantizer: Theorem A of docs/unquantized.md.
+//! Section 6's open question, one layer without a quantizer: Theorems A, B and F of docs/unquantized.md.
 //!
 //! Whatever the weights of an attention layer (2), there are two sequences in `[-1, 1]^d` whose last tokens it maps to the same
 //! vector, while the function [`target`] has values there that are at least 1 apart. So no map of single tokens that follows the
 //! layer comes within 1/2 of that function. [`collision`] finds the two sequences, in exact rational arithmetic, and
 //! [`Collision::new`] runs the layer on them. It needs no exponential: where all scores are equal, softmax is the mean.
+//! Theorem B, where no token is 0, is [`Instance`] and [`twin`]; Theorem F, of layers of low rank, [`unseen_direction`].
 
 mod draws;
 mod linear_system;
+mod no_zero_token;
+mod unseen_direction;
 
 use dashu_base::{Abs as _, Signed as _};
 use dashu_ratio::RBig;
@@ -17,7 +20,9 @@ use crate::error::{Error, Result};
 use crate::paper::attention::Attention;
 use crate::paper::hardmax::HardmaxLayer;
 
-pub use draws::{CollisionTally, collisions, draw_layer};
+pub use draws::{CollisionTally, TwinTally, collisions, draw_layer, twins};
+pub use no_zero_token::{Instance, Twin, twin};
+pub use unseen_direction::{mean_squared_distance, scores_and_values, unseen_direction};
 
 /// The function of Theorem A at a token: `f(Z)_k = z_k + (1/(n-1)) sum_j (z_k1 - z_j1)^2 e_1`, continuous and permutation
 /// equivariant.
@@ -46,6 +51,13 @@ impl Collision {
     /// Runs the layer. An error if the scores of a last token are not all equal: then its output is not rational.
     pub fn new(attention: &Attention<RBig>, sequences: [Matrix<RBig>; 2], singular: bool) -> Result<Self> {
         let layer = HardmaxLayer::new(attention);
+        for z in &sequences {
+            attention.mask.check(z.rows)?;
+            if attention.mask.seen(z.rows - 1, z.rows).count() < z.rows {
+                let help = "the theorem is about tokens that see their whole sequence";
+                return Err(Error::undefined("the mask hides tokens from the last token", help));
+            }
+        }
         let output = |z: &Matrix<RBig>| -> Result<Vec<RBig>> {
             // The last token sees all, under a causal mask, too. Attending to all of them means that all scores tie.
             let last = z.rows - 1;
@@ -84,7 +96,7 @@ pub fn collision(attention: &Attention<RBig>, length: usize) -> Result<Collision
     let constant = |token: &[RBig]| Matrix::from_fn(length, d, |_, c| token[c].clone());
     let (p, q) = factors(attention, d);
     let u: Vec<RBig> = q.iter_rows().map(|row| &row[0] * RBig::from(length - 1) / RBig::from(length)).collect();
-    match solve(&plus_identity(&product(&q, &p)), &u) {
+    match solve(&plus_identity(&product(&q, &p)), &[u]) {
         Solution::Kernel(s) => {
             let e = times(&p, &s);
             let scale = largest(&e);
@@ -93,7 +105,7 @@ pub fn collision(attention: &Attention<RBig>, length: usize) -> Result<Collision
             Collision::new(attention, [constant(&e), constant(&opposite)], true)
         }
         Solution::Unique(t) => {
-            let b = times(&p, &t);
+            let b = times(&p, &t[0]);
             let y = if largest(&b) <= RBig::ONE { RBig::ONE } else { RBig::ONE / largest(&b) };
             let pair = |y: &RBig| {
                 let zero = |row, c| if row + 1 < length && c == 0 { y.clone() } else { RBig::ZERO };

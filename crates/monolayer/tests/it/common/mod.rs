@@ -21,7 +21,16 @@ pub enum Values {
 pub struct Rows {
     pub tokens: Values,
     pub labels: Option<Values>,
+    /// Which classes may be anything.
+    pub free: Vec<bool>,
     pub offsets: Vec<usize>,
+}
+
+/// Classes, numbered, some of them free.
+fn classes(names: impl Iterator<Item = String>, free: &[bool]) -> Labels {
+    let mut vocabulary = Vocabulary::default();
+    let label_ids = names.zip(free).map(|(name, free)| (!free).then(|| vocabulary.add(&name))).collect();
+    Labels::Classes { label_ids, names: vocabulary }
 }
 
 fn numbered(names: impl Iterator<Item = String>) -> (Vec<u32>, Vocabulary) {
@@ -65,11 +74,10 @@ impl Rows {
                 Tokens::Words { word_ids: ids, vocabulary }
             }
         };
-        let classes = |(ids, names)| Labels::Classes { label_ids: ids, names };
         let labels = match &self.labels {
             None => Labels::None,
-            Some(Values::Names(names)) => classes(numbered(names.iter().cloned())),
-            Some(Values::Integers(integers)) => classes(numbered(integers.iter().map(i64::to_string))),
+            Some(Values::Names(names)) => classes(names.iter().cloned(), &self.free),
+            Some(Values::Integers(integers)) => classes(integers.iter().map(i64::to_string), &self.free),
             Some(Values::Vectors(d, data)) => Labels::Vectors { d: *d, data: data.clone() },
         };
         let (name, offsets) = ("f".into(), self.offsets.clone());
@@ -89,7 +97,10 @@ impl Rows {
         for sequence in self.sequences() {
             for t in sequence {
                 match &self.labels {
-                    Some(Values::Names(labels)) => write!(text, "{} x\t {}{end}", words[t], labels[t]).unwrap(),
+                    Some(Values::Names(labels)) => {
+                        let label = if self.free[t] { "_" } else { &labels[t] };
+                        write!(text, "{} x\t {label}{end}", words[t]).unwrap();
+                    }
                     _ => write!(text, "{}{end}", words[t]).unwrap(),
                 }
                 lines.push(line);
@@ -106,8 +117,17 @@ impl Rows {
         let (mut text, mut lines) = (String::new(), Vec::new());
         for (i, sequence) in self.sequences().enumerate() {
             let list = |values: &Values| sequence.clone().map(|t| values.json(t)).collect::<Vec<_>>();
+            let class = |labels: &Values, t: usize| match labels {
+                Values::Names(_) if self.free[t] => Value::Null,
+                // Both ways of saying it.
+                Values::Integers(_) if self.free[t] => [json!(-100), Value::Null][t % 2].clone(),
+                labels => labels.json(t),
+            };
             let row = match &self.labels {
-                Some(labels) => json!({"tokens": list(&self.tokens), "labels": list(labels)}),
+                Some(labels) => {
+                    let labels: Vec<Value> = sequence.clone().map(|t| class(labels, t)).collect();
+                    json!({"tokens": list(&self.tokens), "labels": labels})
+                }
                 None => json!({"tokens": list(&self.tokens)}),
             };
             writeln!(text, "{row}").unwrap();
@@ -132,7 +152,14 @@ impl Rows {
             tensors.push(("lengths", vec![lengths.len()], (Dtype::U32, bytes)));
         }
         if let Some(labels) = &self.labels {
-            tensors.push(("labels", shape(labels), labels.bytes()));
+            let with_free = match labels {
+                Values::Integers(integers) => {
+                    let class = |(&k, &free): (&i64, &bool)| if free { -100 } else { k };
+                    Values::Integers(integers.iter().zip(&self.free).map(class).collect())
+                }
+                labels => labels.clone(),
+            };
+            tensors.push(("labels", shape(labels), with_free.bytes()));
         }
         let views = tensors.iter().map(|(name, shape, (dtype, bytes))| {
             (*name, TensorView::new(*dtype, shape.clone(), bytes).expect("a tensor that fits its shape"))
@@ -159,7 +186,12 @@ pub fn check(data: &Dataset) {
     }
     match &data.labels {
         Labels::None => {}
-        Labels::Classes { label_ids, names } => numbered(label_ids, names),
+        Labels::Classes { label_ids, names } => {
+            assert_eq!(label_ids.len(), tokens);
+            let given: Vec<u32> = label_ids.iter().flatten().copied().collect();
+            assert!((0..names.len() as u32).all(|id| given.contains(&id) && names.get(names.name(id)) == Some(id)));
+            assert!(given.iter().all(|&id| (id as usize) < names.len()));
+        }
         Labels::Vectors { d, data } => finite(*d, data),
     }
     assert!(data.lines.is_empty() || data.lines.len() == tokens);
@@ -191,7 +223,8 @@ fn finite(d: usize, tokens: usize) -> impl Strategy<Value = Values> {
 }
 
 fn integers(tokens: usize) -> impl Strategy<Value = Values> {
-    prop::collection::vec(prop_oneof![-1..3_i64, any::<i64>()], tokens).prop_map(Values::Integers)
+    let class = prop_oneof![-1..3_i64, any::<i64>()].prop_filter("-100 is free", |k| *k != -100);
+    prop::collection::vec(class, tokens).prop_map(Values::Integers)
 }
 
 fn rows(
@@ -199,9 +232,16 @@ fn rows(
     tokens: impl Strategy<Value = Values>,
     labels: impl Strategy<Value = Values>,
 ) -> impl Strategy<Value = Rows> {
-    (tokens, prop::option::of(labels)).prop_map(move |(tokens, labels)| Rows {
+    // Not all are free: files of nulls alone do not say whether classes are strings or integers.
+    let n = offsets[offsets.len() - 1];
+    let free = (prop::collection::vec(prop::bool::weighted(0.2), n), 0..n).prop_map(|(mut free, given)| {
+        free[given] = false;
+        free
+    });
+    (tokens, prop::option::of(labels), free).prop_map(move |(tokens, labels, free)| Rows {
         tokens,
         labels,
+        free,
         offsets: offsets.clone(),
     })
 }

@@ -33,7 +33,13 @@ pub fn draw(number: u64, dir: &Path) -> (Dataset, Memorizer<'static>) {
         1 => Positions::None,
         _ => Positions::File(file("places.txt", &places, &mut rng)),
     };
-    let mask = if rng.random_range(0..4) == 0 { Mask::Causal } else { Mask::None };
+    let mask = match rng.random_range(0..8) {
+        0 | 1 => Mask::Causal,
+        2 => Mask::Prefix(2),
+        3 => Mask::Band(1, 2),
+        4 => mask_matrix(longest, number),
+        _ => Mask::None,
+    };
     let (free, unknown) = (rng.random_range(0..4) == 0, rng.random_range(0..4) == 0);
     let precision = [Precision::Auto, Precision::Auto, Precision::F32, Precision::F64][rng.random_range(0..4)];
     let memorizer = Memorizer::new()
@@ -47,6 +53,14 @@ pub fn draw(number: u64, dir: &Path) -> (Dataset, Memorizer<'static>) {
         .seed(number)
         .candidates(32);
     (Dataset::open(&data).expect("what was written"), memorizer)
+}
+
+/// A mask of a matrix for sequences of up to `longest` tokens: some hidden tokens, or nearly all.
+pub fn mask_matrix(longest: usize, seed: u64) -> Mask {
+    let rng = &mut ChaCha8Rng::seed_from_u64(seed);
+    let share = [0.05, 0.5, 0.95][seed as usize % 3];
+    let entries = (0..longest * longest).map(|at| u8::from(at / longest == at % longest || rng.random_bool(share)));
+    Mask::matrix(longest, entries.collect()).expect("ones on the diagonal")
 }
 
 /// Sequences with labels that depend on the word, on its place, on what else is there, or on chance.

@@ -29,9 +29,15 @@ pub struct Shape {
     pub hidden: usize,
 }
 
-fn shape() -> impl Strategy<Value = Shape> {
+fn shape(matrix: Mask) -> impl Strategy<Value = Shape> {
     let kind = prop_oneof![3 => Just(AttentionKind::Softmax), 1 => Just(AttentionKind::Hardmax)];
-    let mask = prop_oneof![Just(Mask::None), Just(Mask::Causal)];
+    let mask = prop_oneof![
+        2 => Just(Mask::None),
+        2 => Just(Mask::Causal),
+        1 => (0..20_usize).prop_map(Mask::Prefix),
+        1 => (0..9_usize, 0..9_usize).prop_map(|(before, after)| Mask::Band(before, after)),
+        2 => Just(matrix),
+    ];
     let attention = (kind, mask, 1..=4_usize, 1..=8_usize);
     prop_oneof![
         7 => (attention.clone().prop_map(Some), 1..40_usize),
@@ -46,7 +52,9 @@ pub fn case(longest: usize) -> impl Strategy<Value = Case> {
     (
         1..=12_usize,
         prop::option::weighted(0.3, 1..30_usize),
-        prop::collection::vec(shape(), 1..=4),
+        // A model has one matrix at most.
+        any::<u64>()
+            .prop_flat_map(move |seed| prop::collection::vec(shape(mixed_codes::mask_matrix(longest, seed)), 1..=4)),
         prop::collection::vec(length, 1..=5),
         1..=12_usize,
         any::<u64>(),
@@ -89,7 +97,7 @@ impl Case {
         let d = self.d;
         let pre_feed_forward = self.pre.map(|q| feed_forward(rng, q, d));
         let layer = |shape: &Shape, rng: &mut ChaCha8Rng| Layer {
-            attention: shape.attention.map(|a| attention(rng, a, d)),
+            attention: shape.attention.clone().map(|a| attention(rng, a, d)),
             feed_forward: (shape.hidden > 0).then(|| feed_forward(rng, shape.hidden, d)),
         };
         let layers = self.layers.iter().map(|shape| layer(shape, rng)).collect();
@@ -119,7 +127,7 @@ pub fn map<T: Clone, U: Clone>(transformer: &Transformer<T>, change: impl Fn(&T)
         w_o: h.w_o.map(&change),
     };
     let attention =
-        |a: &Attention<T>| Attention { kind: a.kind, mask: a.mask, heads: a.heads.iter().map(head).collect() };
+        |a: &Attention<T>| Attention { kind: a.kind, mask: a.mask.clone(), heads: a.heads.iter().map(head).collect() };
     let layer = |l: &Layer<T>| Layer {
         attention: l.attention.as_ref().map(attention),
         feed_forward: l.feed_forward.as_ref().map(feed_forward),

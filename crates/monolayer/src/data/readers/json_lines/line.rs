@@ -7,6 +7,7 @@ use serde::Deserializer;
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 
 use super::{Fault, SHAPE, Values};
+use crate::data::free_label::FREE_INTEGER;
 
 /// Which fields a line has.
 #[derive(Default, Clone, Copy)]
@@ -144,7 +145,7 @@ impl EntryReader<'_> {
 
     fn number<E: serde::de::Error>(self, text: &str) -> Result<(), E> {
         let (what, help) = if self.labels {
-            ("label", "labels are strings, integers of 64 bits or vectors")
+            ("label", "labels are strings, integers of 64 bits or vectors; [1.5] is a vector")
         } else {
             ("token", "tokens are strings, integers of 64 bits or vectors")
         };
@@ -168,7 +169,18 @@ impl<'de> Visitor<'de> for EntryReader<'_> {
     }
 
     fn visit_i64<E: serde::de::Error>(self, k: i64) -> Result<(), E> {
+        if self.labels && k == FREE_INTEGER {
+            let free = self.values.expect_names(true).and_then(|()| self.values.push_free());
+            return free.map_err(|fault| self.watch.refuse(fault));
+        }
         self.integer(&k.to_string())
+    }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {
+        if !self.labels {
+            return Err(E::invalid_type(serde::de::Unexpected::Unit, &self));
+        }
+        self.values.push_free().map_err(|fault| self.watch.refuse(fault))
     }
 
     fn visit_f64<E: serde::de::Error>(self, x: f64) -> Result<(), E> {

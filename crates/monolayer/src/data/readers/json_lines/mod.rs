@@ -1,7 +1,7 @@
 //! JSON lines: one sequence per line, `{"tokens": ["a", "b"], "labels": ["X", "Y"]}`.
 //!
 //! Tokens are words (strings or integers) or vectors (lists of numbers), labels are classes (strings or integers) or outputs
-//! (vectors), the same over the whole file. `labels` stands on every line or on none. Blank lines are skipped.
+//! (vectors), the same over the whole file. A class that is null or -100 may be anything. `labels` stands on every line or on none. Blank lines are skipped.
 
 mod line;
 
@@ -37,16 +37,16 @@ pub(super) fn read(name: &str, reader: impl Read) -> Result<Dataset> {
 }
 
 /// What is wrong with a line.
-#[derive(Default)]
-struct Fault {
+#[derive(Debug, Default)]
+pub(super) struct Fault {
     column: Option<usize>,
     token: Option<usize>,
-    what: String,
-    help: &'static str,
+    pub(super) what: String,
+    pub(super) help: &'static str,
 }
 
 impl Fault {
-    fn new(what: impl Into<String>, help: &'static str) -> Self {
+    pub(super) fn new(what: impl Into<String>, help: &'static str) -> Self {
         Self { what: what.into(), help, ..Self::default() }
     }
 }
@@ -97,18 +97,12 @@ impl Rows {
             let what = format!("{} where line {} has {}", has(fields.labels), self.lines[0], has(labeled_before));
             return Err(Fault::new(what, "give labels on every line or on none"));
         }
-        match (&self.tokens.kind, &self.labels.kind) {
-            (EntryKind::Vectors { d, .. }, EntryKind::Vectors { d: outputs, .. }) if d != outputs => {
-                let what = format!("labels of dimension {outputs} for tokens of dimension {d}");
-                let help = "outputs have the dimension of the tokens; classes are strings or integers";
-                Err(Fault { token: Some(1), ..Fault::new(what, help) })
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     fn finish(self, name: &str) -> Result<Dataset> {
         let written = Written { tokens: self.tokens.kind.written(), labels: self.labels.kind.written() };
+        let free = self.labels.free;
         let tokens = match self.tokens.kind {
             EntryKind::Unknown => {
                 return Err(Error::data(Location::file(name), "an empty file: it has no sequences", SHAPE));
@@ -117,8 +111,9 @@ impl Rows {
             EntryKind::Vectors { d, data } => Tokens::Vectors { d, data },
         };
         let labels = match self.labels.kind {
-            EntryKind::Unknown => Labels::None,
-            EntryKind::Names { ids, names, .. } => Labels::Classes { label_ids: ids, names },
+            EntryKind::Unknown if free.is_empty() => Labels::None,
+            EntryKind::Unknown => Labels::Classes { label_ids: vec![None; free.len()], names: Vocabulary::default() },
+            EntryKind::Names { ids, names, .. } => Labels::Classes { label_ids: with_free(ids, &free), names },
             EntryKind::Vectors { d, data } => Labels::Vectors { d, data },
         };
         let (name, offsets, lines) = (name.to_owned(), self.offsets, self.lines);
@@ -131,6 +126,8 @@ impl Rows {
 struct Values {
     count: usize,
     kind: EntryKind,
+    /// Which of them, counted from 0, may be anything; `kind` has the others.
+    free: Vec<usize>,
 }
 
 /// Their kind, which the first of them decides.
@@ -164,19 +161,30 @@ impl EntryKind {
     }
 }
 
+/// Ids with none in between where something is free.
+fn with_free(ids: Vec<u32>, free: &[usize]) -> Vec<Option<u32>> {
+    let mut all = Vec::with_capacity(ids.len() + free.len());
+    let mut ids = ids.into_iter();
+    for &at in free {
+        all.extend(ids.by_ref().take(at - all.len()).map(Some));
+        all.push(None);
+    }
+    all.extend(ids.map(Some));
+    all
+}
+
 fn mixed(new: &EntryKind, first: &EntryKind) -> Fault {
     let what = format!("{} where the first of the file is {}", new.name(), first.name());
     Fault::new(what, "use one kind of token, and one kind of label, in the whole file")
 }
 
+fn null_among_vectors() -> Fault {
+    Fault::new("null among vectors", "only classes can be left free: give every token an output")
+}
+
 impl Values {
     fn push_name(&mut self, name: &str, integer: bool) -> std::result::Result<(), Fault> {
-        let new = EntryKind::Names { integers: integer, ids: Vec::new(), names: Vocabulary::default() };
-        if let EntryKind::Unknown = self.kind {
-            self.kind = new;
-        } else if self.kind.name() != new.name() {
-            return Err(mixed(&new, &self.kind));
-        }
+        self.expect_names(integer)?;
         if let EntryKind::Names { ids, names, .. } = &mut self.kind {
             ids.push(names.add(name));
         }
@@ -184,8 +192,31 @@ impl Values {
         Ok(())
     }
 
+    fn expect_names(&mut self, integers: bool) -> std::result::Result<(), Fault> {
+        let new = EntryKind::Names { integers, ids: Vec::new(), names: Vocabulary::default() };
+        if let EntryKind::Unknown = self.kind {
+            self.kind = new;
+        } else if self.kind.name() != new.name() {
+            return Err(mixed(&new, &self.kind));
+        }
+        Ok(())
+    }
+
+    /// One that may be anything, of any kind but vectors.
+    fn push_free(&mut self) -> std::result::Result<(), Fault> {
+        if let EntryKind::Vectors { .. } = self.kind {
+            return Err(null_among_vectors());
+        }
+        self.free.push(self.count);
+        self.count += 1;
+        Ok(())
+    }
+
     /// Where the entries of a new vector go.
     fn vector(&mut self) -> std::result::Result<&mut Vec<f64>, Fault> {
+        if !self.free.is_empty() {
+            return Err(null_among_vectors());
+        }
         if let EntryKind::Unknown = self.kind {
             self.kind = EntryKind::Vectors { d: 0, data: Vec::new() };
         }

@@ -148,11 +148,6 @@ fn errors_of_a_value_say_where_and_what_would_help() {
             r#"{"tokens": [[1, 2]], "labels": [[3, 4, 5]]}"#,
             "f:2:41 (sequence 2, token 1): a vector of length 3",
         ),
-        (
-            "",
-            r#"{"tokens": [[1, 2]], "labels": [[3]]}"#,
-            "f:1 (sequence 1, token 1): labels of dimension 1 for tokens of dimension 2; ",
-        ),
         ("", r#"{"tokens": [[1, "2"]]}"#, "f:1:19 (sequence 1, token 1): invalid type: string \"2\", expected f64; "),
         ("", r#"{"tokens": [[1, [2]]]}"#, "f:1:16 (sequence 1, token 1): invalid type: sequence, expected f64; "),
         (

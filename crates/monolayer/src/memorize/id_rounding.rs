@@ -1,0 +1,126 @@
+//! The id of a token, `g = sum_i p_i e^(y p_i) / sum_i e^(y p_i)`: a float near it, and how far a program's can be from that.
+//!
+//! A program computes keys, values and the query as sums of products in any order, each score as one product, subtracts
+//! the largest score, takes exponentials within [`EXP_ULP`](crate::arithmetic::softmax_error::EXP_ULP) units in the last place, and forms two sums in any order and
+//! quotients before or after the second. The float here is the result of one such program in double precision, so the same
+//! bound holds for it.
+
+use rayon::prelude::*;
+
+use super::gated::stored::Stored;
+use crate::arithmetic::float_model::{ANY_GRID, DOUBLE, FloatFormat, Up};
+use crate::arithmetic::matrix::Matrix;
+use crate::arithmetic::softmax_error::{InnerProduct, Softmax};
+use crate::context_map::{View, seen_projections};
+
+/// The inner products of all words and places with some weights.
+struct Products {
+    words: Vec<InnerProduct>,
+    places: Vec<InnerProduct>,
+}
+
+impl Products {
+    fn new(stored: &Stored, weights: &[f64]) -> Self {
+        let (word, place) = weights.split_at(stored.words.cols);
+        let products = |codes: &Matrix<f64>, w: &[f64]| -> Vec<InnerProduct> {
+            (0..codes.rows).map(|i| InnerProduct::new(w, codes.row(i))).collect()
+        };
+        Self { words: products(&stored.words, word), places: products(&stored.places, place) }
+    }
+
+    fn at(&self, word: u32, place: usize) -> InnerProduct {
+        // Where there are no positions, the only row of places is empty.
+        self.words[word as usize].plus(self.places[place.min(self.places.len() - 1)])
+    }
+
+    /// That of the start token, where there is one.
+    fn start(&self, stored: &Stored) -> Option<InnerProduct> {
+        stored.start.map(|word| self.at(word, 0))
+    }
+}
+
+/// What is known of the id of a token.
+#[derive(Debug, Clone, Copy)]
+pub struct ContextId {
+    /// A float near it.
+    pub center: f64,
+    /// How far the center can be from the id.
+    off: Up,
+    /// The mean of `|p_i - g|` and of `|p_i|` under the weights.
+    deviation: Up,
+    absolute: Up,
+    softmax: Softmax,
+}
+
+impl ContextId {
+    /// The id that a query `y` reads off projections, of which `key` bounds the rounding.
+    fn new(p: &[f64], key: InnerProduct, query: InnerProduct, terms: usize) -> Self {
+        let y = query.value;
+        let top = p.iter().map(|p| y * p).fold(f64::NEG_INFINITY, f64::max);
+        let (mut total, mut sum, mut absolute) = (0.0, 0.0, 0.0);
+        let weights: Vec<f64> = p.iter().map(|p| core_math::exp(y * p - top)).collect();
+        for (w, p) in weights.iter().zip(p) {
+            total += w;
+            sum += w * p;
+            absolute += w * p.abs();
+        }
+        let center = sum / total;
+        let deviation: f64 = weights.iter().zip(p).map(|(w, p)| w * (p - center).abs()).sum();
+        let largest = p.iter().fold(0.0_f64, |m, p| m.max(p.abs()));
+        let softmax = Softmax {
+            length: p.len(),
+            terms,
+            largest: Up::size(largest) + key.error(&DOUBLE, terms),
+            query_size: Up::size(y) + query.error(&DOUBLE, terms),
+            key,
+            query,
+        };
+        // What was computed here is off by as much as double precision allows.
+        let own = softmax.rounding(&DOUBLE);
+        let summed = DOUBLE.gamma(2 * p.len() + 8);
+        let grown = (Up::count(1) + own.theta).over(own.theta.from_one()).over(summed.from_one());
+        let mean = |sum: f64| Up::new(sum / total) * grown + own.key + own.lost;
+        let (about_center, absolute) = (mean(deviation), mean(absolute));
+        // |center - g| <= weights (mean |p - g|) + rest, and mean |p - g| <= mean |p - center| + |center - g|.
+        let off = (own.weights * about_center + own.rest(absolute)).over(own.weights.from_one());
+        let off = if center.is_finite() { off } else { Up::UNKNOWN };
+        Self { center, off, deviation: about_center + off, absolute, softmax }
+    }
+
+    /// How far the id that a program computes can be from the center.
+    pub fn error(&self, format: &FloatFormat) -> Up {
+        self.off + self.softmax.error(format, self.deviation, self.absolute)
+    }
+}
+
+/// The ids of some tokens.
+pub fn context_ids(view: &View, stored: &Stored, tokens: &[usize]) -> Vec<ContextId> {
+    let (keys, queries) = (Products::new(stored, &stored.key), Products::new(stored, &stored.query));
+    let terms = stored.key.len();
+    let (start, first) = (keys.start(stored), view.vectors.first_place());
+    let mut p = Vec::with_capacity(view.token_ids.len());
+    // The worst of each sequence stands for what any of its tokens sees.
+    let mut worst = Vec::with_capacity(view.offsets.len());
+    for window in view.offsets.windows(2) {
+        let mut sequence = InnerProduct { value: 0.0, size: Up::ZERO, grid: ANY_GRID };
+        let mut include = |key: InnerProduct| {
+            sequence.size = sequence.size.max(key.size);
+            sequence.grid = sequence.grid.min(key.grid);
+        };
+        start.into_iter().for_each(&mut include);
+        for (place, &word) in (first..).zip(&view.token_ids[window[0]..window[1]]) {
+            let key = keys.at(word, place);
+            p.push(key.value);
+            include(key);
+        }
+        worst.push(sequence);
+    }
+    let id = |&t: &usize| {
+        let (sequence, place) = view.place(t);
+        let mut room = Vec::new();
+        let p = &p[view.offsets[sequence]..view.offsets[sequence + 1]];
+        let seen = seen_projections(&view.mask, start.map(|key| key.value), p, place, &mut room);
+        ContextId::new(seen, worst[sequence], queries.at(view.token_ids[t], first + place), terms)
+    };
+    tokens.par_iter().map(id).collect()
+}
