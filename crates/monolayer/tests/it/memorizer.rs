@@ -88,7 +88,7 @@ fn progress_is_heard_and_changes_nothing() {
             tried.fetch_add(more, Ordering::Relaxed);
         });
         assert_eq!(heard.compile(&data).unwrap().model(), silent.model());
-        let Source::Memorize { candidates, .. } = silent.source() else { panic!("{:?}", silent.source()) };
-        assert_eq!(tried.load(Ordering::Relaxed), *candidates, "{method:?}");
+        // However many projections a method tries for each of those asked for, what is heard adds up to those.
+        assert_eq!(tried.load(Ordering::Relaxed), 20, "{method:?}");
     }
 }
