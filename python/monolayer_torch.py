@@ -140,7 +140,7 @@ def load(directory):
 # ---- files: a copy of tools/strict_files.py --------------------------------------------------------------------------
 
 
-WIDTHS = {"F32": 4, "F64": 8, "U8": 1, "I8": 1, "I16": 2, "U16": 2, "I32": 4, "U32": 4, "I64": 8, "U64": 8}
+WIDTHS = {"F32": 4, "F64": 8, "F16": 2, "BF16": 2, "U8": 1, "I8": 1, "I16": 2, "U16": 2, "I32": 4, "U32": 4, "I64": 8, "U64": 8}
 
 
 def refuse(what):
@@ -305,7 +305,8 @@ def read_vocabulary(path, rows):
 def read_files(directory, config=None):
     """A model directory, checked: its config with the masks of files as {"rows": ...}, its vocabulary or None, its tensors as {name: (dtype, shape, bytes)}.
 
-    Matrices stored by their nonzero entries (monolayer/2) are made dense: every tensor has the shape of shapes_of.
+    Matrices stored by their nonzero entries (monolayer/2) are made dense, and numbers stored in fewer bytes are widened: every tensor
+    has the shape of shapes_of and the dtype of the config.
     """
     config = read_config(Path(directory, "config.json"), config)
     read_masks(directory, config)
@@ -324,6 +325,9 @@ def read_files(directory, config=None):
         if name.endswith((".w1", ".w2")) and f"{name}.values" in tensors and name not in tensors:
             parts = [tensors.pop(f"{name}.{part}", None) for part in ("values", "columns", "rows")]
             tensors[name] = (parts[0][0], shapes[name], dense(path, name, shapes[name], parts))
+    for name, (found, shape, raw) in tensors.items() if config["format"] == "monolayer/2" else ():
+        if name in shapes and found in NARROWER[dtype]:
+            tensors[name] = (dtype, shape, widened(found, dtype, raw))
     for name in [*shapes, *tensors]:
         if name not in tensors or name not in shapes or tensors[name][:2] != (dtype, shapes[name]):
             refuse(f"{path}: tensor {name} is missing, is none of the model's, or has another shape or dtype")
@@ -356,7 +360,18 @@ def read_certificate(path):
     return certificate
 
 
-CODES = {"F32": "f", "F64": "d", "I32": "i"}
+CODES = {"F16": "e", "F32": "f", "F64": "d", "I8": "b", "I32": "i"}
+NARROWER = {"F32": ["I8", "F16", "BF16"], "F64": ["I8", "F16", "BF16", "F32"]}
+
+
+def widened(dtype, wide, raw):
+    """The bytes of the same numbers in a wider dtype, which has all of them."""
+    if dtype == "BF16":  # the second half of a single, whose first half is 0
+        single = bytearray(2 * len(raw))
+        single[2::4], single[3::4] = raw[0::2], raw[1::2]
+        dtype, raw = "F32", bytes(single)
+    count = len(raw) // WIDTHS[dtype]
+    return raw if dtype == wide else struct.pack(f"<{count}{CODES[wide]}", *struct.unpack(f"<{count}{CODES[dtype]}", raw))
 
 
 def dense(path, name, shape, parts):

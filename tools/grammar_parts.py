@@ -24,6 +24,14 @@ def f32(shape, *numbers):
     return tensor("F32", shape, floats(*numbers))
 
 
+NARROW = {"I8": lambda x: floats(x, kind="b"), "F16": lambda x: floats(x, kind="e"), "BF16": lambda x: floats(x)[2:]}
+
+
+def narrow(dtype, shape, *numbers):
+    """Whole numbers in fewer bytes."""
+    return tensor(dtype, shape, b"".join(map(NARROW[dtype], numbers)))
+
+
 def tensors():
     """Two words of dimension 1, two labels."""
     return {

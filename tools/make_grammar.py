@@ -270,6 +270,41 @@ def sparse_cases():
     bad("v2-sparse-infinity", "an infinite entry", config_json=two, numbers=with_tensors(infinite))
 
 
+def narrow_cases():
+    """Numbers in fewer bytes than the model computes with: in version 2, for weights alone, and finite."""
+    two, block = config(format=TWO), config(format=TWO, layers=[LONE])
+    bias = lambda dtype, data: {"numbers": with_tensors({"head.bias": tensor(dtype, [2], data)})}
+    w1 = "layers.0.feed_forward.w1"
+    for dtype in ["I8", "F16", "BF16"]:
+        name, all_of_it = dtype.lower(), {n: narrow(dtype, t["shape"], *map(int, struct.unpack(f"<{len(t['bytes']) // 4}f", t["bytes"]))) for n, t in tensors().items()}
+        good(f"v2-{name}", f"every tensor in {dtype}", config_json=two, numbers=safetensors(all_of_it))
+        good(f"v2-{name}-in-f64", f"{dtype} in a model of f64", config_json=config(format=TWO, dtype="f64"), numbers=safetensors(all_of_it))
+        bad(f"v1-{name}", f"{dtype} in version 1", numbers=safetensors(all_of_it))
+        one = {**all_of_it, "head.bias": f32([2], 0, 0.1)}
+        good(f"v2-{name}-and-f32", f"some tensors in {dtype}", config_json=two, numbers=safetensors(one))
+        long = {**all_of_it, "head.bias": narrow(dtype, [2], 0, 0, 0)}
+        bad(f"v2-{name}-bytes", f"a number of {dtype} too many", config_json=two, numbers=safetensors(long))
+        short = {**all_of_it, "head.bias": tensor(dtype, [2], narrow(dtype, [2], 0, 0)["bytes"][:-1])}
+        bad(f"v2-{name}-cut", f"{dtype} cut in the middle of a number, or before it", config_json=two, numbers=safetensors(short))
+        overlap = {**all_of_it, "head.bias": {**narrow(dtype, [2], 0, 0), "span": [len(narrow(dtype, [], *[0] * 3)["bytes"]), len(narrow(dtype, [], *[0] * 5)["bytes"])]}}
+        bad(f"v2-{name}-overlap", f"tensors of {dtype} that share bytes", config_json=two, numbers=safetensors(overlap))
+        values = {**sparse_block(), f"{w1}.values": narrow(dtype, [2], 1, -1)}
+        good(f"v2-sparse-{name}", f"entries in {dtype}", config_json=block, numbers=with_tensors(values))
+        bad(f"v1-sparse-{name}", f"entries in {dtype} in version 1", config_json=config(layers=[LONE]), numbers=with_tensors(values))
+        for part, indices in [("columns", [0, 0]), ("rows", [0, 1, 2])]:
+            other = {**values, f"{w1}.{part}": narrow(dtype, [len(indices)], *indices)}
+            bad(f"v2-sparse-{name}-{part}", f"{part} in {dtype}", config_json=block, numbers=with_tensors(other))
+    double = {"head.bias": tensor("F64", [2], floats(0, 0, kind="d"))}
+    good("v2-f32-in-f64", "numbers in f32 in a model of f64", config_json=config(format=TWO, dtype="f64"))
+    bad("v2-f64-in-f32", "numbers in f64 in a model of f32", config_json=two, numbers=with_tensors(double))
+    for name, number, kind, dtype in [("inf", "7c00", "an infinity", "F16"), ("nan", "fe00", "a NaN", "F16"), ("inf", "ff80", "an infinity", "BF16"), ("nan", "7fc0", "a NaN", "BF16"), ("nan-payload", "7f81", "a NaN", "BF16")]:
+        bad(f"v2-{dtype.lower()}-{name}", f"{kind} in {dtype}", config_json=two, **bias(dtype, bytes(2) + bytes.fromhex(number)[::-1]))
+    for name, number, dtype in [("subnormal", "0001", "F16"), ("largest", "7bff", "F16"), ("minus-zero", "8000", "F16"), ("subnormal", "8001", "BF16"), ("largest", "7f7f", "BF16")]:
+        good(f"v2-{dtype.lower()}-{name}", f"the {name} number of {dtype}" if name != "minus-zero" else "a zero with a sign", config_json=two, **bias(dtype, bytes(2) + bytes.fromhex(number)[::-1]))
+    for dtype, width in [("I64", 8), ("I32", 4), ("I16", 2), ("U8", 1), ("U16", 2), ("BOOL", 1), ("F8_E4M3", 1), ("F4", 1), ("bf16", 2), ("BFLOAT16", 2)]:
+        bad(f"v2-dtype-{dtype.replace('_', '-').lower()}{'-small' if dtype == 'bf16' else ''}", f"weights in {dtype}", config_json=two, **bias(dtype, bytes(2 * width)))
+
+
 # ---- exact models ----------------------------------------------------------------------------------------------------
 
 
@@ -449,7 +484,7 @@ def certificate_cases():
 
 
 def main():
-    for cases in [json_cases, config_cases, tensor_cases, vocabulary_cases, version_2_cases, sparse_cases, exact_cases,
+    for cases in [json_cases, config_cases, tensor_cases, vocabulary_cases, version_2_cases, sparse_cases, narrow_cases, exact_cases,
                   text_data_cases, bad_text_cases, array_cases, certificate_cases]:
         cases()
     FILES["expected.json"] = (json.dumps(EXPECTED, indent=1, ensure_ascii=False) + "\n").encode()

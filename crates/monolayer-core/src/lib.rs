@@ -20,4 +20,4 @@ pub mod parallel;
 pub mod read;
 pub mod rules;
 
-pub use number::{Dyadic, Format};
+pub use number::{Dyadic, Format, Stored};

@@ -1,14 +1,14 @@
 //! A model as its directory has it (docs/format.md): parts, masks, and numbers that are not yet interpreted.
 
-use crate::number::{Dyadic, Format};
+use crate::number::{Dyadic, Format, Stored};
 
-/// A tensor of floats, kept as the bytes of the file; every number is finite (the reader has refused others).
+/// A tensor, kept as the bytes of the file; every number is finite (the reader has refused others).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tensor {
     /// Its shape.
     pub shape: Vec<usize>,
     /// How its numbers are stored.
-    pub format: Format,
+    pub stored: Stored,
     /// The numbers, little-endian, row-major.
     pub bytes: Vec<u8>,
 }
@@ -16,7 +16,7 @@ pub struct Tensor {
 impl Tensor {
     /// How many numbers it has.
     pub fn len(&self) -> usize {
-        self.bytes.len() / self.format.width()
+        self.bytes.len() / self.stored.width()
     }
 
     /// Whether it has none.
@@ -26,10 +26,10 @@ impl Tensor {
 
     /// Number `i`.
     pub fn get(&self, i: usize) -> Dyadic {
-        let width = self.format.width();
+        let width = self.stored.width();
         let mut bits = [0; 8];
         bits[..width].copy_from_slice(&self.bytes[i * width..(i + 1) * width]);
-        Dyadic::from_bits(self.format, u64::from_le_bytes(bits)).expect("the reader has refused infinities and NaN")
+        Dyadic::from_stored(self.stored, u64::from_le_bytes(bits)).expect("the reader has refused infinities and NaN")
     }
 }
 
@@ -146,7 +146,7 @@ pub struct Head {
     pub bias: Numbers,
 }
 
-/// How a model's numbers are stored.
+/// What a model computes with. Its numbers are of that kind, though they may be stored in fewer bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dtype {
     /// Floats of one format.
@@ -160,7 +160,7 @@ pub enum Dtype {
 pub struct Model {
     /// Dimension of a token.
     pub d: usize,
-    /// How the numbers are stored.
+    /// What it computes with.
     pub dtype: Dtype,
     /// How many places have a vector; none without positions. A start token takes place 0.
     pub max_length: Option<usize>,

@@ -18,6 +18,32 @@ pub enum Format {
     F64,
 }
 
+/// How a file stores numbers: a bit of sign, then so many of exponent and of fraction. Without exponent, integers in two's
+/// complement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stored {
+    exponent: u32,
+    fraction: u32,
+}
+
+impl Stored {
+    /// Integers from -128 to 127.
+    pub const I8: Self = Self { exponent: 0, fraction: 7 };
+    /// IEEE binary16.
+    pub const F16: Self = Self { exponent: 5, fraction: 10 };
+    /// The first half of a binary32.
+    pub const BF16: Self = Self { exponent: 8, fraction: 7 };
+    /// IEEE binary32.
+    pub const F32: Self = Self { exponent: 8, fraction: 23 };
+    /// IEEE binary64.
+    pub const F64: Self = Self { exponent: 11, fraction: 52 };
+
+    /// Bytes of a number.
+    pub const fn width(self) -> usize {
+        (1 + self.exponent + self.fraction) as usize / 8
+    }
+}
+
 impl Format {
     /// Bits of precision p; the unit roundoff is u = 2^-p.
     pub const fn bits(self) -> i32 {
@@ -42,14 +68,6 @@ impl Format {
             Self::F64 => 1024,
         }
     }
-
-    /// Bytes of a number in a file.
-    pub const fn width(self) -> usize {
-        match self {
-            Self::F32 => 4,
-            Self::F64 => 8,
-        }
-    }
 }
 
 impl Dyadic {
@@ -67,13 +85,21 @@ impl Dyadic {
 
     /// The number with these bits in a format (the lower 32 for binary32); nothing for infinities and NaN.
     pub const fn from_bits(format: Format, bits: u64) -> Option<Self> {
-        let (fraction_bits, exponent_bits, least) = match format {
-            Format::F32 => (23, 8, -149),
-            Format::F64 => (52, 11, -1074),
-        };
+        Self::from_stored(if matches!(format, Format::F32) { Stored::F32 } else { Stored::F64 }, bits)
+    }
+
+    /// The number with these bits, the lowest ones, in a file; nothing for infinities and NaN.
+    pub const fn from_stored(
+        Stored { exponent: exponent_bits, fraction: fraction_bits }: Stored,
+        bits: u64,
+    ) -> Option<Self> {
         let fraction = (bits & ((1 << fraction_bits) - 1)) as i64;
-        let exponent = (bits >> fraction_bits) & ((1 << exponent_bits) - 1);
         let negative = bits >> (fraction_bits + exponent_bits) & 1 == 1;
+        if exponent_bits == 0 {
+            return Some(Self::new(if negative { fraction - (1 << fraction_bits) } else { fraction }, 0));
+        }
+        let least = 2 - (1 << (exponent_bits - 1)) - fraction_bits as i32;
+        let exponent = (bits >> fraction_bits) & ((1 << exponent_bits) - 1);
         if exponent == (1 << exponent_bits) - 1 {
             return None;
         }
@@ -182,6 +208,24 @@ mod tests {
         }
         assert_eq!(Dyadic::from_bits(Format::F32, u64::from(f32::NAN.to_bits())), None);
         assert_eq!(Dyadic::from_bits(Format::F64, f64::INFINITY.to_bits()), None);
+    }
+
+    #[test]
+    fn short_numbers_are_read_exactly() {
+        for bits in 0..256_u64 {
+            assert_eq!(Dyadic::from_stored(Stored::I8, bits), Some(Dyadic::new((bits as u8 as i8).into(), 0)));
+        }
+        for bits in 0..65_536_u64 {
+            // The first half of a single.
+            let single = Dyadic::from_bits(Format::F32, bits << 16);
+            assert_eq!(Dyadic::from_stored(Stored::BF16, bits), single, "{bits:x}");
+            // Five bits of exponent about 15, ten of fraction; subnormal numbers are multiples of 2^-24.
+            let (exponent, fraction) = ((bits >> 10 & 31) as i32, (bits & 1023) as i64);
+            let m = if exponent == 0 { fraction } else { 1024 + fraction };
+            let half = Dyadic::new(if bits >> 15 == 1 { -m } else { m }, exponent.max(1) - 25);
+            let half = (exponent < 31).then_some(half);
+            assert_eq!(Dyadic::from_stored(Stored::F16, bits), half, "{bits:x}");
+        }
     }
 
     #[test]

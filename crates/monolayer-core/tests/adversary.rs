@@ -6,14 +6,14 @@ use monolayer_core::read::Limits;
 use monolayer_core::read::certificate;
 use monolayer_core::read::data::{Data, Kind, parse};
 use monolayer_core::rules::judge::Verdict;
-use monolayer_core::{Dyadic, Format};
+use monolayer_core::{Dyadic, Format, Stored};
 
 fn numbers(format: Format, shape: &[usize], entries: &[f64]) -> Numbers {
-    let bytes = match format {
-        Format::F32 => entries.iter().flat_map(|x| (*x as f32).to_le_bytes()).collect(),
-        Format::F64 => entries.iter().flat_map(|x| x.to_le_bytes()).collect(),
+    let (stored, bytes) = match format {
+        Format::F32 => (Stored::F32, entries.iter().flat_map(|x| (*x as f32).to_le_bytes()).collect()),
+        Format::F64 => (Stored::F64, entries.iter().flat_map(|x| x.to_le_bytes()).collect()),
     };
-    Numbers::Floats(Tensor { shape: shape.to_vec(), format, bytes })
+    Numbers::Floats(Tensor { shape: shape.to_vec(), stored, bytes })
 }
 
 const UNITS: usize = 64;

@@ -6,7 +6,7 @@ use monolayer_core::model::{Numbers, Tensor};
 use monolayer_core::rules::ball::Ball;
 use monolayer_core::rules::matrix::{Fixed, Matrix};
 use monolayer_core::rules::sum::{Arithmetic, Term, sum};
-use monolayer_core::{Dyadic, Format};
+use monolayer_core::{Dyadic, Format, Stored};
 
 const F32: Arithmetic = Arithmetic::Float { format: Format::F32, exp_ulp: 4 };
 
@@ -79,7 +79,7 @@ fn no_program_leaves_the_bounds() {
         let x: Vec<f32> = (0..n).map(|_| random.number(scale, spread)).collect();
         let bias = random.number(scale + weights + 3, 6);
         let bytes = row.iter().flat_map(|w| w.to_le_bytes()).collect();
-        let numbers = Numbers::Floats(Tensor { shape: vec![1, n], format: Format::F32, bytes });
+        let numbers = Numbers::Floats(Tensor { shape: vec![1, n], stored: Stored::F32, bytes });
         // Each number lies in its ball; some of its radius is shared.
         let wide = [0, 1, 9, 30][random.below(4)];
         let ball = |x: f32, random: &mut Random| {
@@ -130,7 +130,7 @@ fn no_program_leaves_the_bounds() {
 fn what_is_shared_stays_apart() {
     let n = 32;
     let bytes = (0..n).flat_map(|i| if i % 2 == 0 { 1_f32 } else { -1.0 }.to_le_bytes()).collect();
-    let numbers = Numbers::Floats(Tensor { shape: vec![1, n], format: Format::F32, bytes });
+    let numbers = Numbers::Floats(Tensor { shape: vec![1, n], stored: Stored::F32, bytes });
     let matrix = Matrix::new(&numbers, F32).unwrap();
     let own = Ball { m: 1 << 40, r: 1, e: -40 };
     let whole = Ball { r: 1 << 45, ..own };

@@ -6,7 +6,7 @@ use monolayer_core::rules::judge::Inputs;
 use monolayer_core::rules::network::Network;
 use monolayer_core::rules::off_units::OffUnits;
 use monolayer_core::rules::sum::Arithmetic;
-use monolayer_core::{Dyadic, Format};
+use monolayer_core::{Dyadic, Format, Stored};
 
 const UNITS: usize = 12;
 
@@ -35,11 +35,11 @@ impl Random {
 }
 
 fn numbers(shape: &[usize], format: Format, entries: &[f64]) -> Numbers {
-    let bytes = match format {
-        Format::F32 => entries.iter().flat_map(|x| (*x as f32).to_le_bytes()).collect(),
-        Format::F64 => entries.iter().flat_map(|x| x.to_le_bytes()).collect(),
+    let (stored, bytes) = match format {
+        Format::F32 => (Stored::F32, entries.iter().flat_map(|x| (*x as f32).to_le_bytes()).collect()),
+        Format::F64 => (Stored::F64, entries.iter().flat_map(|x| x.to_le_bytes()).collect()),
     };
-    Numbers::Floats(Tensor { shape: shape.to_vec(), format, bytes })
+    Numbers::Floats(Tensor { shape: shape.to_vec(), stored, bytes })
 }
 
 fn dyadic(x: f64) -> Dyadic {

@@ -5,10 +5,10 @@ mod common;
 use std::fs;
 
 use common::{Files, file, floats, integers, pack};
-use monolayer_core::model::{Mask, Numbers};
+use monolayer_core::model::{FeedForward, Mask, Numbers};
 use monolayer_core::read::json::{self, Json};
 use monolayer_core::read::{Limits, directory, tensors};
-use monolayer_core::{Dyadic, Format};
+use monolayer_core::{Dyadic, Stored};
 
 #[test]
 fn json_is_read() {
@@ -99,7 +99,7 @@ fn safetensors_are_refused() {
         (entry("5"), 4, "it is not an object of exactly"),
         (entry(r#"{"dtype":"F32","shape":[],"data_offsets":[0,4]}"#), 4, "not one that a model"),
         (entry(r#"{"dtype":"F32","shape":[0],"data_offsets":[0,0]}"#), 0, "not one that a model"),
-        (entry(r#"{"dtype":"F16","shape":[1],"data_offsets":[0,2]}"#), 2, "not one that a model"),
+        (entry(r#"{"dtype":"F8_E5M2","shape":[1],"data_offsets":[0,1]}"#), 1, "not one that a model"),
         (entry(r#"{"dtype":"I64","shape":[1],"data_offsets":[0,8]}"#), 8, "not one that a model"),
         (entry(r#"{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,4]}"#), 4, "not one that a model"),
         (entry(r#"{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}"#), 4, "list of sizes"),
@@ -140,7 +140,7 @@ fn a_model_is_read() {
     let (attention, feed_forward) = (layer.attention.as_ref().unwrap(), layer.feed_forward.as_ref().unwrap());
     assert_eq!((attention.hard, attention.heads, attention.size, &attention.mask), (false, 1, 1, &Mask::None));
     let Numbers::Floats(w1) = &feed_forward.w1 else { panic!() };
-    assert_eq!((&w1.shape[..], w1.format, w1.get(3)), (&[2, 2][..], Format::F32, Dyadic { m: 3, e: 0 }));
+    assert_eq!((&w1.shape[..], w1.stored, w1.get(3)), (&[2, 2][..], Stored::F32, Dyadic { m: 3, e: 0 }));
     assert_eq!(model.head.unwrap().labels, Some(vec!["X".into(), "Y".into()]));
     assert!(Files::newer().read().is_ok());
     assert!(Files::honest().with(r#""source""#, r#""unknown""#).read().is_ok());
@@ -296,6 +296,59 @@ fn sparse_tensors_are_made_dense() {
     let mut head = Files::newer();
     head.tensor("head.weight").0 = "head.weight.values".into();
     head.refused("missing");
+}
+
+#[test]
+fn numbers_in_fewer_bytes() {
+    let name = "layers.0.feed_forward.w1";
+    let store = |mut files: Files, name: &str, dtype: &str, bytes: &[u8]| {
+        let tensor = files.tensor(name);
+        (tensor.1, tensor.3) = (dtype.into(), bytes.to_vec());
+        files
+    };
+    let numbers = |files: &Files| {
+        let model = files.read().unwrap();
+        let Some(FeedForward { w1: Numbers::Floats(w1), .. }) = &model.layers[0].feed_forward else { panic!() };
+        (0..w1.len()).map(|i| w1.get(i)).collect::<Vec<_>>()
+    };
+    let wide = numbers(&Files::newer());
+    // 1, -1, 0, 3.
+    let halves = |bits: [u16; 4]| bits.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
+    for (dtype, bytes) in [
+        ("I8", vec![1, 255, 0, 3]),
+        ("F16", halves([0x3c00, 0xbc00, 0x8000, 0x4200])),
+        ("BF16", halves([0x3f80, 0xbf80, 0, 0x4040])),
+    ] {
+        let files = store(Files::newer(), name, dtype, &bytes);
+        assert_eq!(numbers(&files), wide, "{dtype}");
+        files.clone().with("monolayer/2", "monolayer/1").refused(&format!("stored as {dtype}"));
+        store(Files::newer(), name, dtype, &bytes[..bytes.len() - 1]).refused("takes");
+        // Entries alone, with indices of 32 bits.
+        let mut sparse = files.clone();
+        let width = bytes.len() / 4;
+        let entries = [0..width, width..2 * width, 3 * width..4 * width].map(|range| &bytes[range]).concat();
+        *sparse.tensor(name) = (format!("{name}.values"), dtype.into(), vec![3], entries);
+        sparse.tensors.push(integers(&format!("{name}.columns"), &[0, 1, 1]));
+        sparse.tensors.push(integers(&format!("{name}.rows"), &[0, 2, 3]));
+        assert_eq!(numbers(&sparse), wide, "{dtype}");
+        store(sparse, &format!("{name}.columns"), "I8", &[0, 1, 1]).refused("stored as I8");
+    }
+    for (dtype, bits) in [("F16", 0x7c00), ("F16", 0xfc01), ("BF16", 0x7f80), ("BF16", 0xffc0)] {
+        store(Files::newer(), name, dtype, &halves([0, 0, bits, 0])).refused("inf or NaN");
+    }
+    for dtype in ["U8", "F64", "I32", "I64", "F8_E4M3", "BOOL", "i8", "bf16"] {
+        let width = if dtype == "F64" || dtype == "I64" {
+            8
+        } else if dtype == "I32" {
+            4
+        } else {
+            1
+        };
+        store(Files::newer(), name, dtype, &vec![0; 4 * width]).refused("tensor");
+    }
+    // An f64 model may have single numbers, and all of its tensors in fewer bytes.
+    Files::newer().with(r#""f32""#, r#""f64""#).read().unwrap();
+    Files::honest().with(r#""f32""#, r#""f64""#).refused("stored as F32");
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub use data::{Dataset, Labels, Tokens, Vocabulary};
 pub use error::{Error, Location, Result};
 pub use memorize::{Compiled, Memorizer, Method, Precision};
 pub use model::certificate::Claim;
-pub use model::{AnyModel, Model, Predictions, Source};
+pub use model::{AnyModel, Model, ModelNames, Predictions, Source};
 pub use paper::mask::Mask;
 
 #[cfg(any(doc, doctest))]

@@ -19,6 +19,7 @@ mod second_opinion;
 #[path = "../../examples/soundness/main.rs"]
 mod soundness;
 mod soundness_run;
+mod storage;
 #[path = "../../examples/soundness/trees.rs"]
 mod trees;
 mod verify;

@@ -15,7 +15,7 @@ use crate::soundness::random::Random;
 use monolayer_check::{Options, Precision, verify};
 use serde_json::Value;
 
-fn python() -> Option<String> {
+pub fn python() -> Option<String> {
     let python = std::env::var("MONOLAYER_PYTHON").unwrap_or_else(|_| "python3".into());
     let works = Command::new(&python)
         .args(["-c", "import sys; assert sys.version_info >= (3, 11)"])

@@ -1,6 +1,7 @@
 //! `monolayer inspect`: what a model is made of.
 
 mod label_bits;
+mod named_units;
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +17,7 @@ use monolayer::{AnyModel, Dataset, Error};
 use serde_json::{Value, json};
 
 use self::label_bits::LabelBits;
-use super::{Outcome, READS, ReadArgs, Shared};
+use super::{DOES, Outcome, READS, ReadArgs, Shared};
 use crate::output::{Progress, count, table};
 
 /// Describe a model: sizes, exact ranks, parameters, the bits of its labels, and how much its accuracy depends on attention
@@ -35,6 +36,12 @@ pub struct Args {
     /// Dataset to run the model on
     #[arg(long, value_name = "DATA", help_heading = READS)]
     data: Option<String>,
+    /// Say what one hidden unit does, by its number from 0, and nothing else
+    #[arg(long, value_name = "N", help_heading = DOES)]
+    unit: Option<usize>,
+    /// Say which hidden units fire for a word, and what they do, and nothing else
+    #[arg(long, value_name = "WORD", help_heading = DOES)]
+    word: Option<String>,
     #[command(flatten)]
     read: ReadArgs,
 }
@@ -73,6 +80,10 @@ impl Inspected {
 
 pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     let Inspected { model, config, words, tensors } = Inspected::open(&args.model)?;
+    if args.unit.is_some() || args.word.is_some() {
+        let (json, text) = named_units::about(&args.model, &config, args.unit, args.word.as_deref())?;
+        return Ok(Outcome::done(json, text));
+    }
     let size = |t: &Tensor| t.shape.iter().product::<usize>();
     let (parameters, nonzero): (usize, usize) =
         (tensors.iter().map(size).sum(), tensors.iter().map(|t| t.nonzero).sum());

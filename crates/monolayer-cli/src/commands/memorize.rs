@@ -76,8 +76,9 @@ pub struct Args {
     /// Add a row for unknown words; they get the most frequent label
     #[arg(long, help_heading = DOES)]
     unknown: bool,
-    /// How matrices are written: dense, sparse (by their nonzero entries where that is smaller), or auto: sparse for models that need
-    /// format monolayer/2 anyway, else dense. The numbers are the same
+    /// How numbers are written: dense; sparse (matrices by their nonzero entries where that is smaller); small (also in as few bytes
+    /// each as hold them exactly); or auto: small where format monolayer/2 is needed anyway or halves a file of 1 MB or more, else
+    /// dense. The numbers are the same
     #[arg(long, value_enum, default_value = "auto", help_heading = WRITES)]
     storage: StorageArg,
     /// Exit with code 1 if some tokens cannot be memorized
@@ -139,6 +140,7 @@ enum StorageArg {
     Auto,
     Dense,
     Sparse,
+    Small,
 }
 
 impl From<StorageArg> for Storage {
@@ -147,6 +149,7 @@ impl From<StorageArg> for Storage {
             StorageArg::Auto => Self::Auto,
             StorageArg::Dense => Self::Dense,
             StorageArg::Sparse => Self::Sparse,
+            StorageArg::Small => Self::Small,
         }
     }
 }

@@ -61,9 +61,30 @@ fn sizes_and_storage() {
     let (dense, sparse) = (make("dense", "dense"), make("sparse", "sparse"));
     assert_eq!((&dense.1, &sparse.1), (&json!("monolayer/1"), &json!("monolayer/2")));
     assert!(sparse.0 < dense.0, "{sparse:?} {dense:?}");
+    let small = make("small", "small");
+    assert!(2 * small.0 < sparse.0 && small.1 == "monolayer/2", "{small:?} {sparse:?}");
     assert_eq!(make("auto", "auto"), dense);
     let text = run(&["memorize", TASK, "--out", &files.path("text")]).stdout;
     assert!(text.contains("model.safetensors: ") && text.contains("in gzip"), "{text}");
+}
+
+#[test]
+fn units_by_name() {
+    let files = Files::new();
+    let model = files.path("model");
+    let json = run(&["memorize", TASK, "--out", &model, "--json"]).json();
+    let units = json["hidden"].as_u64().unwrap();
+    let said = run(&["inspect", &model, "--unit", "0"]);
+    assert!(said.stdout.starts_with("unit 0 fires for ") && said.stdout.contains("It adds "), "{}", said.stdout);
+    let named = run(&["inspect", &model, "--unit", "0", "--json"]).json();
+    assert_eq!((&named["units"][0]["unit"], named["units"].as_array().unwrap().len()), (&json!(0), 1));
+    assert_eq!(named["units"][0], files.json("model/names.json")["units"][0]);
+    let of_word = run(&["inspect", &model, "--word", "a"]);
+    assert!(of_word.code == 0 && of_word.stdout.contains("fires for"), "{}", of_word.stdout);
+    assert!(run(&["inspect", &model, "--word", "zebra", "--unit", "0"]).code == 0);
+    refused(&["inspect", &model, "--unit", &units.to_string()], None, &["units are counted from 0"]);
+    std::fs::remove_file(files.0.path().join("model/names.json")).unwrap();
+    refused(&["inspect", &model, "--unit", "0"], None, &["no names.json"]);
 }
 
 #[test]

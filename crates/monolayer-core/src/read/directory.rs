@@ -14,6 +14,8 @@ const CONFIG: &str = "config.json";
 const FLOATS: &str = "model.safetensors";
 const EXACT: &str = "weights.json";
 const VOCABULARY: &str = "vocabulary.json";
+/// How the numbers of an f64 model may be stored; those of an f32 model in all but the first.
+const NARROWER: [&str; 5] = ["F64", "F32", "BF16", "F16", "I8"];
 /// The only name that a mask's file may have.
 const MASK: &str = "mask.safetensors";
 
@@ -51,15 +53,16 @@ fn assemble(files: [&[u8]; 2], words: Option<&[u8]>, mask: Option<&[u8]>, limits
         return Err("\"start\" and \"outputs\" are fields of \"monolayer/2\"".into());
     }
     let [single, double] = [Format::F32, Format::F64].map(Dtype::Float);
-    let (single, double) = (("f32", (single, "F32", FLOATS)), ("f64", (double, "F64", FLOATS)));
-    let dtypes = [single, double, ("exact", (Dtype::Exact, "exact", EXACT))];
+    let (single, double) = (("f32", (single, &NARROWER[1..], FLOATS)), ("f64", (double, &NARROWER[..], FLOATS)));
+    let dtypes = [single, double, ("exact", (Dtype::Exact, &["exact"], EXACT))];
     let (dtype, stored, file) = config.choice("dtype", &dtypes)?;
+    let stored = if newer { stored } else { &stored[..1] };
     let d = config.need("d", "a positive integer", Json::positive)?;
     within(d, "coordinates of a token", "length", limits.length)?;
     let found =
         at(file, if dtype == Dtype::Exact { tensors::weights(files[1]) } else { tensors::safetensors(files[1]) })?;
     let (mask, room) = (at(MASK, mask.map(mask_matrix).transpose())?, limits.dense);
-    let mut parts = Parts { found, file, dtype, stored, newer, d, room, mask, masked: false };
+    let mut parts = Parts { found, file, stored, newer, d, room, mask, masked: false };
     let rows = parts.found.get("embedding.weight").map(|raw| raw.shape[0]);
     let embedding = rows.map(|rows| parts.take("embedding.weight", &[rows, d])).transpose()?;
     let vocabulary = at(VOCABULARY, vocabulary(words, rows))?;
@@ -119,8 +122,7 @@ fn mask_matrix(bytes: &[u8]) -> Result<(usize, Vec<u8>)> {
     let square = only.filter(|raw| raw.shape.len() == 2 && raw.shape[0] == raw.shape[1]);
     let raw = square.ok_or("it is not one tensor \"mask\", U8 [n, n]")?;
     let n = raw.shape[0];
-    let good = |(at, &entry): (usize, &u8)| entry == 1 || (entry == 0 && at / n != at % n);
-    let good = raw.bytes.iter().enumerate().all(good);
+    let good = raw.bytes.iter().enumerate().all(|(at, &entry)| entry == 1 || (entry == 0 && at / n != at % n));
     good.then(|| (n, raw.bytes.to_vec())).ok_or("an entry is not 0 or 1, or 0 on the diagonal".into())
 }
 
@@ -128,8 +130,8 @@ fn mask_matrix(bytes: &[u8]) -> Result<(usize, Vec<u8>)> {
 struct Parts<'a> {
     found: Tensors<'a>,
     file: &'static str,
-    dtype: Dtype,
-    stored: &'static str,
+    /// How numbers may be stored.
+    stored: &'static [&'static str],
     /// Whether the format is monolayer/2.
     newer: bool,
     d: usize,
@@ -142,16 +144,16 @@ struct Parts<'a> {
 impl<'a> Parts<'a> {
     fn take(&mut self, name: &str, shape: &[usize]) -> Result<Numbers> {
         let raw = self.raw(name, self.stored, shape)?;
-        Ok(match self.dtype {
-            Dtype::Float(format) => Numbers::Floats(Tensor { shape: raw.shape, format, bytes: raw.bytes.to_vec() }),
-            Dtype::Exact => Numbers::Exact(raw.shape, raw.exact),
+        Ok(match raw.stored {
+            Some(stored) => Numbers::Floats(Tensor { shape: raw.shape, stored, bytes: raw.bytes.to_vec() }),
+            None => Numbers::Exact(raw.shape, raw.exact),
         })
     }
 
-    fn raw(&mut self, name: &str, dtype: &str, shape: &[usize]) -> Result<tensors::Raw<'a>> {
+    fn raw(&mut self, name: &str, dtypes: &[&str], shape: &[usize]) -> Result<tensors::Raw<'a>> {
         let fault = match self.found.remove(name) {
             None => "missing".to_owned(),
-            Some(raw) if raw.dtype != dtype => format!("stored as {}, expected {dtype}", raw.dtype),
+            Some(raw) if !dtypes.contains(&raw.dtype) => format!("stored as {}, expected {dtypes:?}", raw.dtype),
             Some(raw) if raw.shape != shape => format!("shape {:?}, expected {shape:?}", raw.shape),
             Some(raw) => return Ok(raw),
         };
@@ -168,9 +170,9 @@ impl<'a> Parts<'a> {
             let index = |&bytes: &[u8; 4]| usize::try_from(i32::from_le_bytes(bytes)).ok();
             raw.bytes.as_chunks().0.iter().map(index).collect()
         };
-        let columns = indices(self.raw(&columns, "I32", &[k])?);
-        let rows = indices(self.raw(&rows, "I32", &[r.saturating_add(1)])?);
-        let bytes = r.checked_mul(c).and_then(|n| n.checked_mul(values.format.width())).unwrap_or(usize::MAX);
+        let columns = indices(self.raw(&columns, &["I32"], &[k])?);
+        let rows = indices(self.raw(&rows, &["I32"], &[r.saturating_add(1)])?);
+        let bytes = r.checked_mul(c).and_then(|n| n.checked_mul(values.stored.width())).unwrap_or(usize::MAX);
         let dense = || {
             self.newer.then_some(()).ok_or("sparse storage is of \"monolayer/2\"")?;
             within(bytes, "bytes once dense", "dense", self.room)?;
@@ -179,7 +181,7 @@ impl<'a> Parts<'a> {
         };
         let bytes = at(place, dense())?;
         self.room -= bytes.len();
-        Ok(Numbers::Floats(Tensor { shape: vec![r, c], format: values.format, bytes }))
+        Ok(Numbers::Floats(Tensor { shape: vec![r, c], stored: values.stored, bytes }))
     }
 
     fn feed_forward(&mut self, name: &str, q: usize) -> Result<FeedForward> {
@@ -241,7 +243,7 @@ impl<'a> Parts<'a> {
 
 /// The bytes of a matrix of `c` columns whose row i has `values[rows[i]..rows[i + 1]]` at these columns, from zeros.
 fn dense(values: &Tensor, columns: &[usize], rows: &[usize], c: usize, mut matrix: Vec<u8>) -> Result<Vec<u8>> {
-    let width = values.format.width();
+    let width = values.stored.width();
     if rows.first() != Some(&0) || rows.last() != Some(&columns.len()) || !rows.is_sorted() {
         return Err("rows do not go from 0 to the number of values".into());
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::json::{self, Json};
 use super::{Result, at};
 use crate::exact::real::Rational;
-use crate::number::{Dyadic, Format};
+use crate::number::{Dyadic, Stored};
 
 /// No header of a safetensors file is longer, by that format's own rule.
 const LONGEST_HEADER: u64 = 100_000_000;
@@ -17,8 +17,10 @@ const WORK: u64 = 1 << 32;
 /// A tensor of a file. No size of its shape is 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Raw<'a> {
-    /// How the entries are stored: `F32`, `F64` (all finite), `U8`, `I32`, or `exact`.
+    /// How the entries are stored: `F64`, `F32`, `BF16`, `F16` (all finite), `I8`, `U8`, `I32`, or `exact`.
     pub dtype: &'static str,
+    /// The same for those that weights can be stored in.
+    pub stored: Option<Stored>,
     /// The shape.
     pub shape: Vec<usize>,
     /// The entries, little-endian, row-major.
@@ -32,8 +34,7 @@ pub type Tensors<'a> = BTreeMap<String, Raw<'a>>;
 
 /// Reads a safetensors file.
 pub fn safetensors(file: &[u8]) -> Result<Tensors<'_>> {
-    let (length, rest) =
-        file.split_first_chunk::<8>().ok_or("it is shorter than the eight bytes of the header length")?;
+    let (length, rest) = file.split_first_chunk::<8>().ok_or("it is shorter than the eight bytes of a length")?;
     let length = u64::from_le_bytes(*length);
     if length > LONGEST_HEADER.min(rest.len() as u64) {
         return Err(format!("its header claims {length} bytes, more than follow or more than {LONGEST_HEADER}").into());
@@ -66,15 +67,17 @@ pub fn safetensors(file: &[u8]) -> Result<Tensors<'_>> {
 
 /// One entry of the header: where its bytes begin and end, and the tensor.
 fn tensor<'a>(entry: &Json, data: &'a [u8]) -> Result<(usize, usize, Raw<'a>)> {
-    const KINDS: [(&str, usize, Option<Format>); 4] =
-        [("F32", 4, Some(Format::F32)), ("F64", 8, Some(Format::F64)), ("U8", 1, None), ("I32", 4, None)];
+    const WEIGHTS: [(&str, Stored); 5] =
+        [("F64", Stored::F64), ("F32", Stored::F32), ("BF16", Stored::BF16), ("F16", Stored::F16), ("I8", Stored::I8)];
     entry.only(&["dtype", "shape", "data_offsets"])?;
     let shape = entry.need("shape", "a list of sizes", Json::sizes)?;
     let offsets = |json: &Json| json.sizes().and_then(|sizes| <[usize; 2]>::try_from(sizes).ok());
     let [begin, end] = entry.need("data_offsets", "two sizes", offsets)?;
-    let known = KINDS.into_iter().find(|kind| entry.get("dtype").text() == Some(kind.0));
-    let (dtype, wanted, format) = known
-        .and_then(|(dtype, width, format)| Some((dtype, count(&shape)?.checked_mul(width)?, format)))
+    let weights = WEIGHTS.iter().map(|&(name, stored)| (name, stored.width(), Some(stored)));
+    let mut kinds = weights.chain([("U8", 1, None), ("I32", 4, None)]);
+    let known = kinds.find(|kind| entry.get("dtype").text() == Some(kind.0));
+    let (dtype, wanted, stored) = known
+        .and_then(|(dtype, width, stored)| Some((dtype, count(&shape)?.checked_mul(width)?, stored)))
         .ok_or_else(|| format!("its dtype with shape {shape:?} is not one that a model can have"))?;
     if begin > end || end > data.len() {
         return Err(format!("its bytes {begin}..{end} are not inside the file's {} bytes of data", data.len()).into());
@@ -84,11 +87,9 @@ fn tensor<'a>(entry: &Json, data: &'a [u8]) -> Result<(usize, usize, Raw<'a>)> {
     }
     let bytes = &data[begin..end];
     let bits = |entry: &[u8]| entry.iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte));
-    let finite = |f: Format| bytes.chunks_exact(f.width()).all(|entry| Dyadic::from_bits(f, bits(entry)).is_some());
-    if !format.is_none_or(finite) {
-        return Err("an entry is inf or NaN".into());
-    }
-    Ok((begin, end, Raw { dtype, shape, bytes, exact: Vec::new() }))
+    let finite = |s: Stored| bytes.chunks_exact(s.width()).all(|entry| Dyadic::from_stored(s, bits(entry)).is_some());
+    stored.is_none_or(finite).then_some(()).ok_or("an entry is inf or NaN")?;
+    Ok((begin, end, Raw { dtype, stored, shape, bytes, exact: Vec::new() }))
 }
 
 /// How many entries a shape has, if it has sizes, none of them 0, and the entries can be counted.
@@ -122,6 +123,5 @@ fn exact_tensor(entry: &Json, work: &mut (u64, u64)) -> Result<Raw<'static>> {
         work.1 = zeros.ok_or_else(|| format!("{shown:?} {fault}"))?;
         Ok(text.to_owned())
     };
-    let exact = data.iter().map(number).collect::<Result<_>>()?;
-    Ok(Raw { dtype: "exact", shape, bytes: &[], exact })
+    Ok(Raw { dtype: "exact", stored: None, shape, bytes: &[], exact: data.iter().map(number).collect::<Result<_>>()? })
 }

@@ -10,7 +10,7 @@ use super::vectors::proof::OutputProof;
 use crate::data::Dataset;
 use crate::error::Result;
 use crate::model::certificate::{self, CertifiedData, Claim};
-use crate::model::{AnyModel, Source, Storage};
+use crate::model::{AnyModel, ModelNames, Source, Storage};
 
 /// A compiled model and what is known of it.
 ///
@@ -39,6 +39,7 @@ pub struct Compiled {
     pub(super) context_ids: usize,
     pub(super) details: Details,
     pub(super) storage: Storage,
+    pub(super) names: Option<ModelNames>,
 }
 
 /// What comes out right, in numbers.
@@ -213,8 +214,16 @@ impl Compiled {
         if let Details::Paper(details) = &self.details { Some(details) } else { None }
     }
 
-    /// Writes the model directory with its certificate, whole or not at all.
+    /// What coordinates and hidden units are for, where they are gated.
+    pub fn names(&self) -> Option<&ModelNames> {
+        self.names.as_ref()
+    }
+
+    /// Writes the model directory with its certificate and names, whole or not at all.
     pub fn save(&self, dir: impl AsRef<Path>) -> Result<()> {
-        self.model.save_as(self.storage, dir, |dir| certificate::write(dir, &self.data, &self.claims))
+        self.model.save_as(self.storage, dir, |dir| {
+            self.names.as_ref().map_or(Ok(()), |names| names.write(dir))?;
+            certificate::write(dir, &self.data, &self.claims)
+        })
     }
 }

@@ -97,6 +97,7 @@ pub(super) fn memorize_paper(data: &Dataset, memorizer: &Memorizer) -> Result<Co
         context_ids: view.contexts.count,
         details: Details::Paper(proof),
         storage: Storage::Auto,
+        names: None,
     })
 }
 

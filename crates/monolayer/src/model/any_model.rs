@@ -93,7 +93,7 @@ impl AnyModel {
         self.save_as(Storage::Auto, dir, more)
     }
 
-    /// The same, with the matrices of feed-forward blocks written in a given way. Exact numbers are written in full.
+    /// The same, with the numbers stored in a given way. Exact numbers are written in full.
     pub fn save_as(
         &self,
         storage: Storage,

@@ -23,8 +23,8 @@ use crate::paper::transformer::{Layer, Transformer};
 /// The version of models that need nothing newer.
 pub const FORMAT: &str = "monolayer/1";
 
-/// The version of models with a start token, with masks that are objects, with outputs of a dimension of their own, or with matrices
-/// stored by their nonzero entries.
+/// The version of models with a start token, with masks that are objects, with outputs of a dimension of their own, or with numbers
+/// that are not all stored in full.
 pub const FORMAT_2: &str = "monolayer/2";
 
 /// config.json.
@@ -299,7 +299,7 @@ pub fn write<R: Real>(model: &Model<R>, dir: &Path, more: impl FnOnce(&Path) -> 
     write_as(model, Storage::Auto, dir, more)
 }
 
-/// The same, with the matrices of feed-forward blocks written in a given way.
+/// The same, with the numbers stored in a given way.
 pub fn write_as<R: Real>(
     model: &Model<R>,
     storage: Storage,
@@ -308,8 +308,8 @@ pub fn write_as<R: Real>(
 ) -> Result<()> {
     replace(dir, |new| {
         let mut config = config(model);
-        let (tensors, sparse) = storage.stored(model, config.format == FORMAT_2);
-        if sparse {
+        let (tensors, newer) = storage.stored(model, config.format == FORMAT_2);
+        if newer {
             FORMAT_2.clone_into(&mut config.format);
         }
         write_config_and_words(model, &config, new)?;

@@ -10,6 +10,8 @@ pub mod explain;
 pub mod file;
 pub mod forward;
 pub mod mask_file;
+pub mod names;
+mod narrow;
 pub mod rank;
 pub mod sequence_domain;
 mod source;
@@ -33,6 +35,7 @@ use sparse::Sparse;
 
 pub use any_model::AnyModel;
 pub use decode::{Generator, TokenFeed};
+pub use names::ModelNames;
 pub use sequence_domain::{Orderings, SequenceDomain};
 pub use source::{Source, TextSource};
 pub use storage::Storage;

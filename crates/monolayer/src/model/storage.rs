@@ -1,20 +1,24 @@
-//! How the numbers of a model are stored: matrices in full, or by their nonzero entries.
+//! How the numbers of a model are stored: in full, by their nonzero entries, in fewer bytes each.
 
 use safetensors::tensor::{Dtype, TensorView};
 
-use super::{Model, file};
+use super::{Model, file, narrow};
 use crate::arithmetic::kernels::Real;
 
-/// How the matrices of feed-forward blocks are written. They are read as the same numbers, in full.
+/// How tensors are written. They are read as the same numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Storage {
-    /// By their nonzero entries where that is smaller and the model is of format `monolayer/2` anyway; else in full.
+    /// As `Small` for models that are of format `monolayer/2` anyway, and for those that are large and get smaller by half;
+    /// else in full, so that programs that know `monolayer/1` alone read the model.
     #[default]
     Auto,
     /// In full.
     Dense,
-    /// By their nonzero entries where that is smaller.
+    /// `w1` and `w2` by their nonzero entries where that is smaller.
     Sparse,
+    /// Every tensor in the narrowest dtype that has all of its numbers exactly; `w1` and `w2` by their nonzero entries where that is
+    /// smaller still.
+    Small,
 }
 
 /// A tensor as it is written.
@@ -36,25 +40,53 @@ impl StoredTensor {
 /// What an entry of the header takes, about: three tensors in the place of one take more of it.
 const HEADER: usize = 100;
 
+/// Bytes from which a model is worth another format.
+const LARGE: usize = 1_000_000;
+
 impl Storage {
-    /// The tensors of a model as they are written, and whether some of them are by nonzero entries; `newer` for a model that is of
-    /// format `monolayer/2` anyway.
+    /// The tensors of a model as they are written, and whether that takes format `monolayer/2`; `newer` for a model that is of that
+    /// format anyway.
     pub(crate) fn stored<R: Real>(self, model: &Model<R>, newer: bool) -> (Vec<StoredTensor>, bool) {
         let dtype = if R::NAME == f32::NAME { Dtype::F32 } else { Dtype::F64 };
-        let may = self == Self::Sparse || (self == Self::Auto && newer);
-        let (mut tensors, mut sparse) = (Vec::new(), false);
-        for (name, shape, numbers) in file::tensors(model) {
-            let dense = StoredTensor { name, dtype, shape, bytes: R::to_bytes(&numbers) };
-            let matrix = matches!(dense.name.rsplit('.').next(), Some("w1" | "w2"));
-            match Some(()).filter(|()| may && matrix).and_then(|()| by_nonzeros(&dense)) {
-                Some(parts) => {
-                    sparse = true;
-                    tensors.extend(parts);
-                }
-                None => tensors.push(dense),
+        let full = |(name, shape, numbers): (String, _, Vec<R>)| {
+            (StoredTensor { name, dtype, shape, bytes: R::to_bytes(&numbers) }, numbers)
+        };
+        let full: Vec<(StoredTensor, Vec<R>)> = file::tensors(model).into_iter().map(full).collect();
+        let size = |tensors: &[StoredTensor]| tensors.iter().map(|tensor| tensor.bytes.len() + HEADER).sum::<usize>();
+        let dense = || full.iter().map(|(tensor, _)| tensor.clone()).collect();
+        let written: Vec<StoredTensor> = match self {
+            Self::Dense => dense(),
+            Self::Sparse => full.iter().flat_map(|(tensor, _)| sparsest(tensor.clone())).collect(),
+            Self::Auto | Self::Small => full.iter().flat_map(|(tensor, numbers)| tensor.smallest(numbers)).collect(),
+        };
+        if self == Self::Auto && !newer {
+            let dense: Vec<StoredTensor> = dense();
+            if size(&dense) < LARGE || 2 * size(&written) > size(&dense) {
+                return (dense, false);
             }
         }
-        (tensors, sparse)
+        let other = |tensor: &StoredTensor| tensor.dtype != dtype;
+        let other = written.iter().any(other);
+        (written, other)
+    }
+}
+
+impl StoredTensor {
+    /// It or its parts, in the fewest bytes.
+    fn smallest<R: Real>(&self, numbers: &[R]) -> Vec<Self> {
+        let numbers: Vec<f64> = numbers.iter().map(|x| x.to_f64()).collect();
+        let narrow = narrow::narrowed(&numbers, self.dtype);
+        let (dtype, bytes) = narrow.unwrap_or_else(|| (self.dtype, self.bytes.clone()));
+        sparsest(Self { name: self.name.clone(), dtype, shape: self.shape.clone(), bytes })
+    }
+}
+
+/// A tensor, or its parts if it is a matrix of a feed-forward block that gets smaller so.
+fn sparsest(tensor: StoredTensor) -> Vec<StoredTensor> {
+    let matrix = matches!(tensor.name.rsplit('.').next(), Some("w1" | "w2"));
+    match Some(&tensor).filter(|_| matrix).and_then(by_nonzeros) {
+        Some(parts) => parts.into(),
+        None => vec![tensor],
     }
 }
 

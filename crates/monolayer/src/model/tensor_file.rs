@@ -10,7 +10,7 @@ use crate::arithmetic::kernels::Real;
 use crate::arithmetic::matrix::Matrix;
 use crate::error::{Error, Result};
 use crate::model::file::AttentionConfig;
-use crate::model::strict_json;
+use crate::model::{narrow, strict_json};
 use crate::paper::attention::{Attention, AttentionHead, Mask};
 use crate::paper::feed_forward::FeedForward;
 
@@ -114,12 +114,19 @@ impl<'a, R: Real> Tensors<'a, R> {
                 read.indices.insert(name, view.data().chunks_exact(4).map(number).collect());
                 continue;
             }
-            let dtype = format!("{:?}", view.dtype()).to_lowercase();
-            if dtype != R::NAME {
-                let what = format!("tensor {name} is {dtype} where config.json says {}", R::NAME);
-                return Err(Error::model(path, what, not_of_one_model(path)));
-            }
-            let numbers = R::from_bytes(view.data());
+            let wide = if R::NAME == f32::NAME { Dtype::F32 } else { Dtype::F64 };
+            let numbers = match view.dtype() {
+                dtype if dtype == wide => R::from_bytes(view.data()),
+                // Every number of a narrower dtype is one of the wider.
+                dtype if version_2 && narrow::may_hold(dtype, wide) => {
+                    narrow::decoded(dtype, view.data()).map(R::from_f64).collect()
+                }
+                dtype => {
+                    let dtype = format!("{dtype:?}").to_lowercase();
+                    let what = format!("tensor {name} is {dtype} where config.json says {}", R::NAME);
+                    return Err(Error::model(path, what, not_of_one_model(path)));
+                }
+            };
             if let Some(i) = numbers.iter().position(|x| !x.finite()) {
                 let what = format!("tensor {name} has {:?} at entry {i}", numbers[i]);
                 return Err(Error::model(path, what, "weights must be finite; make the model again"));

@@ -20,6 +20,7 @@ mod house;
 mod intervals;
 mod memorizer;
 mod models;
+mod names;
 mod objects;
 mod paper;
 mod predict;

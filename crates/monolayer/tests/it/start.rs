@@ -360,6 +360,7 @@ fn matrices_by_their_nonzero_entries() {
         ("dense", plain.clone().storage(Storage::Dense), false, false),
         ("auto", plain.clone(), false, false),
         ("sparse", plain.clone().storage(Storage::Sparse), true, true),
+        ("small", plain.clone().storage(Storage::Small), true, true),
         ("start-dense", plain.clone().start(true).storage(Storage::Dense), true, false),
         ("start", plain.start(true), true, true),
     ] {
@@ -374,7 +375,8 @@ fn matrices_by_their_nonzero_entries() {
         sizes.push(std::fs::metadata(dir.join("model.safetensors")).unwrap().len());
     }
     assert_eq!(sizes[0], sizes[1]);
-    assert!(sizes[2] < sizes[0] && sizes[4] < sizes[3], "{sizes:?}");
+    let [dense, _, sparse, small, start_dense, start] = sizes[..] else { panic!("six") };
+    assert!(small < sparse && sparse < dense && start < start_dense, "{sizes:?}");
 }
 
 #[test]

@@ -2,11 +2,11 @@ use super::*;
 use crate::exact::big::tests::Random;
 use crate::exact::real::tests::float;
 use crate::model::{Dtype, Head, Layer, Tensor};
-use crate::number::Format;
+use crate::number::{Format, Stored};
 
 pub(crate) fn tensor(shape: &[usize], data: &[f64]) -> Numbers {
     let bytes = data.iter().flat_map(|x| x.to_le_bytes()).collect();
-    Numbers::Floats(Tensor { shape: shape.to_vec(), format: Format::F64, bytes })
+    Numbers::Floats(Tensor { shape: shape.to_vec(), stored: Stored::F64, bytes })
 }
 
 fn texts(shape: &[usize], data: &[&str]) -> Numbers {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::proof::{LabelProof, LabelProver};
-use super::{Covered, GatePlan, Gated};
+use super::{Covered, GatePlan, Gated, unit_names};
 use crate::arithmetic::kernels::Real;
 use crate::arithmetic::matrix::Matrix;
 use crate::context_map::search::{Search, SearchResult};
@@ -122,8 +122,18 @@ fn project(memorizer: &Memorizer, view: &View, groups: &Groups) -> (ContextMap, 
 }
 
 impl Compilation<'_> {
-    /// The units in the precision asked for, or in the one that proves more.
+    /// The units in the precision asked for, or in the one that proves more, with their names.
     fn compile(&self, precision: Precision) -> Result<Compiled> {
+        let compiled = self.most_proved(precision)?;
+        let names = match &compiled.model {
+            AnyModel::F32(model) => unit_names::names(&self.view, model, &self.context_ids),
+            AnyModel::F64(model) => unit_names::names(&self.view, model, &self.context_ids),
+            AnyModel::Exact(_) => None,
+        };
+        Ok(Compiled { names, ..compiled })
+    }
+
+    fn most_proved(&self, precision: Precision) -> Result<Compiled> {
         let plan = self.plan();
         let covered = if self.choice.is_none() { Some(plan.cover()?) } else { None };
         let covered = covered.as_ref();
@@ -206,6 +216,7 @@ impl Compilation<'_> {
                 choice: self.choice.cloned(),
             }),
             storage: Storage::Auto,
+            names: None,
         })
     }
 

@@ -13,6 +13,7 @@ mod off_units;
 mod partition;
 pub mod proof;
 pub(super) mod stored;
+mod unit_names;
 
 pub(super) use compile::memorize_words;
 

@@ -170,7 +170,7 @@ fn representatives(view: &View) -> Vec<usize> {
 }
 
 /// The word of a token and the number of its position, which is 0 where positions are not used.
-fn key(view: &View, token: usize) -> (u32, usize) {
+pub(super) fn key(view: &View, token: usize) -> (u32, usize) {
     let vectors = view.vectors;
     let place = if vectors.positions.is_some() { vectors.first_place() + view.place(token).1 } else { 0 };
     (view.token_ids[token], place)

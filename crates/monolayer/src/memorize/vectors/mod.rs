@@ -93,6 +93,7 @@ pub(super) fn memorize_vectors(data: &Dataset, memorizer: &Memorizer, method: Me
         free: agreement.free,
         details: Details::Hinges(HingeDetails { context_ids, runs, proof }),
         storage: Storage::Auto,
+        names: None,
     })
 }
 
@@ -181,6 +182,7 @@ pub(super) fn compiled_exactly(
         free: agreement.free,
         details,
         storage: Storage::Auto,
+        names: None,
     })
 }
 

@@ -1,0 +1,83 @@
+//! `--unit` and `--word`: what hidden units do, in words, as names.json has it.
+
+use std::path::Path;
+
+use anyhow::Result;
+use monolayer::model::file::Config;
+use monolayer::model::names::{Firing, NamedUnit, UnitKind};
+use monolayer::{Error, ModelNames};
+use serde_json::{Value, json};
+
+use crate::output::count;
+
+/// How many tokens a sentence names.
+const SHOWN: usize = 12;
+
+/// The unit of a number, or the units that fire for a word; for machines and for people.
+pub fn about(dir: &Path, config: &Config, unit: Option<usize>, word: Option<&str>) -> Result<(Value, String)> {
+    let missing = || {
+        let what = "the model has no names.json, which `memorize` writes for words with classes";
+        Error::mismatch(what, "leave --unit and --word out, or memorize the data again")
+    };
+    let names = ModelNames::open(dir)?.ok_or_else(missing)?;
+    if let Some(unit) = unit.filter(|&unit| unit >= names.units.len()) {
+        let what = format!("unit {unit} of {}", names.units.len());
+        return Err(Error::mismatch(what, "units are counted from 0").into());
+    }
+    let of_word = |firing: &Firing| word.is_none_or(|word| firing.word.as_ref().is_none_or(|own| own == word));
+    let chosen: Vec<NamedUnit> = names
+        .units
+        .into_iter()
+        .filter(|named| unit.is_none_or(|unit| unit == named.unit))
+        .map(|named| NamedUnit { fires: named.fires.into_iter().filter(&of_word).collect(), ..named })
+        .filter(|named| unit.is_some() || !named.fires.is_empty())
+        .collect();
+    // Places are counted from 1 for people, and the start token has none.
+    let first = usize::from(config.start.is_none());
+    let mut text: String = chosen.iter().map(|named| sentence(named, first)).collect();
+    if text.is_empty() {
+        text = "no hidden unit fires for it: it gets the label that wins without units\n".to_owned();
+    }
+    Ok((json!({ "ids": names.ids, "units": chosen }), text))
+}
+
+fn sentence(named: &NamedUnit, first: usize) -> String {
+    let shown: Vec<String> = named.fires.iter().take(SHOWN).map(|firing| tokens(firing, first)).collect();
+    let more = match named.fires.len() - shown.len() {
+        0 => String::new(),
+        more => format!("; and {} more", count(more)),
+    };
+    let fires = if shown.is_empty() { "no token of the data".to_owned() } else { shown.join("; ") + &more };
+    let per = match named.kind {
+        UnitKind::Context => "per unit of the id beyond that",
+        _ => "per unit of what it computes",
+    };
+    let adds: Vec<String> = named.adds.iter().map(|(label, x)| format!("{} to {label}", digits(*x))).collect();
+    let computes = match named.activation {
+        Some([least, most]) if least == most => format!(" It computes {} for them.", digits(least)),
+        Some([least, most]) => format!(" It computes {} to {} for them.", digits(least), digits(most)),
+        None => String::new(),
+    };
+    let adds = if adds.is_empty() { "nothing".to_owned() } else { adds.join(", ") };
+    let others = named.adds_others.map_or(String::new(), |x| format!(", at most {} to other labels", digits(x)));
+    format!("unit {} fires for {fires}.{computes} It adds {adds}{others}, {per}.\n", named.unit)
+}
+
+fn tokens(firing: &Firing, first: usize) -> String {
+    let word = firing.word.as_deref().unwrap_or("any word");
+    let place = firing.place.map_or(String::new(), |place| format!(" at place {}", place + first));
+    let bound = |side: &str, bound: Option<f64>| {
+        bound.map_or(String::new(), |x| format!(" where the context id is {side} {}", digits(x)))
+    };
+    format!("{word}{place}{}{}", bound("above", firing.id_above), bound("below", firing.id_below))
+}
+
+/// A number in a few digits.
+fn digits(x: f64) -> String {
+    let short = format!("{x:.4}");
+    if short.parse::<f64>().is_ok_and(|y| (y - x).abs() <= 1e-3 * x.abs()) {
+        short.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        format!("{x:.3e}")
+    }
+}
