@@ -272,37 +272,33 @@ def sparse_cases():
 
 def narrow_cases():
     """Numbers in fewer bytes than the model computes with: in version 2, for weights alone, and finite."""
-    two, block = config(format=TWO), config(format=TWO, layers=[LONE])
-    bias = lambda dtype, data: {"numbers": with_tensors({"head.bias": tensor(dtype, [2], data)})}
-    w1 = "layers.0.feed_forward.w1"
-    for dtype in ["I8", "F16", "BF16"]:
-        name, all_of_it = dtype.lower(), {n: narrow(dtype, t["shape"], *map(int, struct.unpack(f"<{len(t['bytes']) // 4}f", t["bytes"]))) for n, t in tensors().items()}
+    two, block, w1 = config(format=TWO), config(format=TWO, layers=[LONE]), "layers.0.feed_forward.w1"
+    whole = lambda t: map(int, struct.unpack(f"<{len(t['bytes']) // 4}f", t["bytes"]))
+    for dtype, width in [("I8", 1), ("F16", 2), ("BF16", 2)]:
+        name, all_of_it = dtype.lower(), {name: narrow(dtype, t["shape"], *whole(t)) for name, t in tensors().items()}
+        with_bias = lambda bias: safetensors({**all_of_it, "head.bias": bias})
         good(f"v2-{name}", f"every tensor in {dtype}", config_json=two, numbers=safetensors(all_of_it))
         good(f"v2-{name}-in-f64", f"{dtype} in a model of f64", config_json=config(format=TWO, dtype="f64"), numbers=safetensors(all_of_it))
+        good(f"v2-{name}-and-f32", f"some tensors in {dtype}", config_json=two, numbers=with_bias(f32([2], 0, 0.1)))
         bad(f"v1-{name}", f"{dtype} in version 1", numbers=safetensors(all_of_it))
-        one = {**all_of_it, "head.bias": f32([2], 0, 0.1)}
-        good(f"v2-{name}-and-f32", f"some tensors in {dtype}", config_json=two, numbers=safetensors(one))
-        long = {**all_of_it, "head.bias": narrow(dtype, [2], 0, 0, 0)}
-        bad(f"v2-{name}-bytes", f"a number of {dtype} too many", config_json=two, numbers=safetensors(long))
-        short = {**all_of_it, "head.bias": tensor(dtype, [2], narrow(dtype, [2], 0, 0)["bytes"][:-1])}
-        bad(f"v2-{name}-cut", f"{dtype} cut in the middle of a number, or before it", config_json=two, numbers=safetensors(short))
-        overlap = {**all_of_it, "head.bias": {**narrow(dtype, [2], 0, 0), "span": [len(narrow(dtype, [], *[0] * 3)["bytes"]), len(narrow(dtype, [], *[0] * 5)["bytes"])]}}
-        bad(f"v2-{name}-overlap", f"tensors of {dtype} that share bytes", config_json=two, numbers=safetensors(overlap))
-        values = {**sparse_block(), f"{w1}.values": narrow(dtype, [2], 1, -1)}
+        bad(f"v2-{name}-bytes", f"a number of {dtype} too many", config_json=two, numbers=with_bias(narrow(dtype, [2], 0, 0, 0)))
+        bad(f"v2-{name}-cut", f"{dtype} with a byte too few", config_json=two, numbers=with_bias(tensor(dtype, [2], bytes(2 * width - 1))))
+        bad(f"v2-{name}-overlap", f"tensors of {dtype} that share bytes", config_json=two, numbers=with_bias({**narrow(dtype, [2], 0, 0), "span": [3 * width, 5 * width]}))
+        values = {**sparse_block(), f"{w1}.values": narrow(dtype, [2], 1, -1)}  # indices stay I32
         good(f"v2-sparse-{name}", f"entries in {dtype}", config_json=block, numbers=with_tensors(values))
         bad(f"v1-sparse-{name}", f"entries in {dtype} in version 1", config_json=config(layers=[LONE]), numbers=with_tensors(values))
         for part, indices in [("columns", [0, 0]), ("rows", [0, 1, 2])]:
-            other = {**values, f"{w1}.{part}": narrow(dtype, [len(indices)], *indices)}
-            bad(f"v2-sparse-{name}-{part}", f"{part} in {dtype}", config_json=block, numbers=with_tensors(other))
-    double = {"head.bias": tensor("F64", [2], floats(0, 0, kind="d"))}
+            bad(f"v2-sparse-{name}-{part}", f"{part} in {dtype}", config_json=block, numbers=with_tensors({**values, f"{w1}.{part}": narrow(dtype, [len(indices)], *indices)}))
+    bias = lambda dtype, data: {"config_json": two, "numbers": with_tensors({"head.bias": tensor(dtype, [2], data)})}
     good("v2-f32-in-f64", "numbers in f32 in a model of f64", config_json=config(format=TWO, dtype="f64"))
-    bad("v2-f64-in-f32", "numbers in f64 in a model of f32", config_json=two, numbers=with_tensors(double))
-    for name, number, kind, dtype in [("inf", "7c00", "an infinity", "F16"), ("nan", "fe00", "a NaN", "F16"), ("inf", "ff80", "an infinity", "BF16"), ("nan", "7fc0", "a NaN", "BF16"), ("nan-payload", "7f81", "a NaN", "BF16")]:
-        bad(f"v2-{dtype.lower()}-{name}", f"{kind} in {dtype}", config_json=two, **bias(dtype, bytes(2) + bytes.fromhex(number)[::-1]))
-    for name, number, dtype in [("subnormal", "0001", "F16"), ("largest", "7bff", "F16"), ("minus-zero", "8000", "F16"), ("subnormal", "8001", "BF16"), ("largest", "7f7f", "BF16")]:
-        good(f"v2-{dtype.lower()}-{name}", f"the {name} number of {dtype}" if name != "minus-zero" else "a zero with a sign", config_json=two, **bias(dtype, bytes(2) + bytes.fromhex(number)[::-1]))
+    bad("v2-f64-in-f32", "numbers in f64 in a model of f32", **bias("F64", bytes(16)))
+    for add, name, bits in [
+        (bad, "f16-infinity", 0x7C00), (bad, "f16-nan", 0xFE00), (bad, "bf16-infinity", 0xFF80), (bad, "bf16-nan", 0x7FC0), (bad, "bf16-nan-payload", 0x7F81),
+        (good, "f16-subnormal", 1), (good, "f16-largest", 0x7BFF), (good, "f16-minus-zero", 0x8000), (good, "bf16-subnormal", 0x8001), (good, "bf16-largest", 0x7F7F),
+    ]:
+        add(f"v2-{name}", f"a weight that is {name}", **bias(name.split("-")[0].upper(), struct.pack("<2H", 0, bits)))
     for dtype, width in [("I64", 8), ("I32", 4), ("I16", 2), ("U8", 1), ("U16", 2), ("BOOL", 1), ("F8_E4M3", 1), ("F4", 1), ("bf16", 2), ("BFLOAT16", 2)]:
-        bad(f"v2-dtype-{dtype.replace('_', '-').lower()}{'-small' if dtype == 'bf16' else ''}", f"weights in {dtype}", config_json=two, **bias(dtype, bytes(2 * width)))
+        bad(f"v2-dtype-{dtype.replace('_', '-').lower()}{'-small' if dtype == 'bf16' else ''}", f"weights in {dtype}", **bias(dtype, bytes(2 * width)))
 
 
 # ---- exact models ----------------------------------------------------------------------------------------------------
@@ -314,11 +310,9 @@ def exact_cases():
         "head.weight": {"shape": [2, 1], "data": ["1/3", "-1.25e3"]},
         "head.bias": {"shape": [2], "data": ["0", "+.5"], **changes},
     })
-    exact = {"config_json": config(dtype="exact"), "numbers": False}
     def case(name, why, text, **more):
-        add = good if more else bad
         files = {"weights.json": text, "model.safetensors": None}
-        add(name, why, config_json=config(dtype="exact"), files=files, **more)
+        (good if more else bad)(name, why, config_json=config(dtype="exact"), files=files, **more)
     case("exact", "decimals and fractions", weights(), readers=RATIONAL)
     case("exact-spellings", "2. and 1E+2 are decimals", weights(data=["2.", "1E+2"]), readers=RATIONAL)
     case("exact-division-by-zero", "a denominator of 0", weights(data=["0", "1/0"]))

@@ -7,6 +7,8 @@ import sys
 import unittest
 from pathlib import Path
 
+import numpy as np
+
 import reference
 import strict_data
 import strict_files
@@ -51,6 +53,20 @@ class Grammar(unittest.TestCase):
             with self.subTest(name, why=case["why"]):
                 path = GRAMMAR / "certificates" / f"{name}.json"
                 self.assertEqual(answer(strict_files.read_certificate, path), "numpy" in case.get("readers", []))
+
+    def test_narrow_numbers_are_widened_exactly(self):
+        """Every pattern of 8 and of 16 bits, against numpy."""
+        shorts = np.arange(2**16, dtype="<u2")
+        singles = {"I8": np.arange(2**8, dtype="u1").view("i1"), "F16": shorts.view("<f2"), "BF16": (shorts.astype("<u4") << 16).view("<f4")}
+        raws = {"I8": bytes(range(2**8)), "F16": shorts.tobytes(), "BF16": shorts.tobytes()}
+        for wide, kind in [("F32", "<f4"), ("F64", "<f8")]:
+            for dtype, raw in raws.items():
+                with np.errstate(invalid="ignore"):
+                    expected = singles[dtype].astype(kind)
+                found = np.frombuffer(strict_files.widened(dtype, wide, raw), kind)
+                finite = np.isfinite(expected)
+                self.assertTrue((np.isfinite(found) == finite).all())
+                self.assertEqual(found[finite].tobytes(), expected[finite].tobytes(), f"{dtype} as {wide}")
 
     def test_the_folder_is_what_the_script_writes(self):
         done = subprocess.run([sys.executable, ROOT / "tools/make_grammar.py", "--check"], capture_output=True, text=True)
