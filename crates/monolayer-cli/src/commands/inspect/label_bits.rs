@@ -16,7 +16,7 @@ pub struct LabelBits {
     numbers: [usize; 2],
     /// Bits of a number; exact numbers have no fixed size.
     width: Option<usize>,
-    /// Bits of all numbers as they are stored.
+    /// Bits of all numbers, each in the model's dtype, or as exact ones are written.
     stored: usize,
 }
 
