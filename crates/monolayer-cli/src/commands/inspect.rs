@@ -81,7 +81,7 @@ impl Inspected {
 pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     let Inspected { model, config, words, tensors } = Inspected::open(&args.model)?;
     if args.unit.is_some() || args.word.is_some() {
-        let (json, text) = named_units::about(&args.model, &config, args.unit, args.word.as_deref())?;
+        let (json, text) = named_units::about(&args.model, &model, args.unit, args.word.as_deref())?;
         return Ok(Outcome::done(json, text));
     }
     let size = |t: &Tensor| t.shape.iter().product::<usize>();

@@ -81,7 +81,7 @@ fn units_by_name() {
     assert_eq!(named["units"][0], files.json("model/names.json")["units"][0]);
     let of_word = run(&["inspect", &model, "--word", "a"]);
     assert!(of_word.code == 0 && of_word.stdout.contains("fires for"), "{}", of_word.stdout);
-    assert!(run(&["inspect", &model, "--word", "zebra", "--unit", "0"]).code == 0);
+    refused(&["inspect", &model, "--word", "zebra"], None, &["\"zebra\" is no word of the model"]);
     refused(&["inspect", &model, "--unit", &units.to_string()], None, &["units are counted from 0"]);
     std::fs::remove_file(files.0.path().join("model/names.json")).unwrap();
     refused(&["inspect", &model, "--unit", "0"], None, &["no names.json"]);

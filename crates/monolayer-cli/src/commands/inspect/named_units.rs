@@ -3,9 +3,8 @@
 use std::path::Path;
 
 use anyhow::Result;
-use monolayer::model::file::Config;
 use monolayer::model::names::{Firing, NamedUnit, UnitKind};
-use monolayer::{Error, ModelNames};
+use monolayer::{AnyModel, Error, ModelNames};
 use serde_json::{Value, json};
 
 use crate::output::count;
@@ -14,7 +13,7 @@ use crate::output::count;
 const SHOWN: usize = 12;
 
 /// The unit of a number, or the units that fire for a word; for machines and for people.
-pub fn about(dir: &Path, config: &Config, unit: Option<usize>, word: Option<&str>) -> Result<(Value, String)> {
+pub fn about(dir: &Path, model: &AnyModel, unit: Option<usize>, word: Option<&str>) -> Result<(Value, String)> {
     let missing = || {
         let what = "the model has no names.json, which `memorize` writes for words with classes";
         Error::mismatch(what, "leave --unit and --word out, or memorize the data again")
@@ -23,6 +22,9 @@ pub fn about(dir: &Path, config: &Config, unit: Option<usize>, word: Option<&str
     if let Some(unit) = unit.filter(|&unit| unit >= names.units.len()) {
         let what = format!("unit {unit} of {}", names.units.len());
         return Err(Error::mismatch(what, "units are counted from 0").into());
+    }
+    if let Some(word) = word.filter(|word| model.vocabulary().is_none_or(|known| known.get(word).is_none())) {
+        return Err(Error::mismatch(format!("{word:?} is no word of the model"), "see its vocabulary.json").into());
     }
     let of_word = |firing: &Firing| word.is_none_or(|word| firing.word.as_ref().is_none_or(|own| own == word));
     let chosen: Vec<NamedUnit> = names
@@ -33,12 +35,10 @@ pub fn about(dir: &Path, config: &Config, unit: Option<usize>, word: Option<&str
         .filter(|named| unit.is_some() || !named.fires.is_empty())
         .collect();
     // Places are counted from 1 for people, and the start token has none.
-    let first = usize::from(config.start.is_none());
-    let mut text: String = chosen.iter().map(|named| sentence(named, first)).collect();
-    if text.is_empty() {
-        text = "no hidden unit fires for it: it gets the label that wins without units\n".to_owned();
-    }
-    Ok((json!({ "ids": names.ids, "units": chosen }), text))
+    let first = usize::from(model.config().start.is_none());
+    let text: String = chosen.iter().map(|named| sentence(named, first)).collect();
+    let none = "no hidden unit fires for it: it gets the label that wins without units\n";
+    Ok((json!({ "ids": names.ids, "units": chosen }), if text.is_empty() { none.to_owned() } else { text }))
 }
 
 fn sentence(named: &NamedUnit, first: usize) -> String {
