@@ -26,7 +26,7 @@ fn numbers<R: Real>(random: &mut Random, count: usize) -> Vec<R> {
     let (kind, scale) = (random.below(7), random.below(2100) as i32 - 1080);
     let zeros = [1, 1, 2, 40][random.below(4)];
     let mut number = |i: usize| -> f64 {
-        if i % zeros != 0 {
+        if !i.is_multiple_of(zeros) {
             return 0.0;
         }
         let (whole, any) = (random.below(255) as f64 - 127.0, f64::from_bits(random.bits()));
