@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use monolayer::arithmetic::kernels::Real;
 use monolayer::data::{Split, Tokens};
+use monolayer::model::explain::Trace;
 use monolayer::model::names::{Coordinate, Firing, UnitKind};
 use monolayer::{AnyModel, Compiled, Dataset, Memorizer, Model, ModelNames};
 use rayon::prelude::*;
@@ -28,7 +29,7 @@ fn compare<R: Real>(model: &Model<R>, names: &ModelNames, data: &Dataset) -> usi
     let of_sequence = |(i, range): (usize, std::ops::Range<usize>)| {
         let traces = model.trace(data, i).unwrap();
         let mut count = 0;
-        for (place, (t, trace)) in range.zip(&traces).enumerate() {
+        for (place, (t, trace)) in range.zip(traces).enumerate() {
             let (word, id) = (vocabulary.name(word_ids[t]), trace.id.unwrap());
             let candidates = [Some(word), None].into_iter().filter_map(|word| by_word.get(&word)).flatten();
             let mut said: Vec<usize> =
@@ -36,17 +37,39 @@ fn compare<R: Real>(model: &Model<R>, names: &ModelNames, data: &Dataset) -> usi
             said.sort_unstable();
             let fires: Vec<usize> = trace.firing.iter().map(|&(unit, _)| unit).collect();
             assert_eq!(said, fires, "sequence {i}, place {place}, {word:?}, id {id}");
-            for &(unit, value) in &trace.firing {
-                if let Some([least, most]) = names.units[unit].activation {
-                    let room = 1e-6 * (1.0 + most);
-                    assert!(value > least - room && value < most + room, "{value} {least} {most}");
-                }
-            }
+            compare_scores(model, names, (word, first + place), &trace);
             count += fires.len();
         }
         count
     };
     data.ranges().enumerate().collect::<Vec<_>>().into_par_iter().map(of_sequence).sum()
+}
+
+/// Names say what the units that fire add to scores: together with the head's bias, and what the word carries, the scores.
+fn compare_scores<R: Real>(model: &Model<R>, names: &ModelNames, (word, place): (&str, usize), trace: &Trace) {
+    let (head, words) = (model.head.as_ref().unwrap(), model.words.as_ref().unwrap());
+    let (row, id) = (words.embedding.row(words.vocabulary.get(word).unwrap() as usize), trace.id.unwrap());
+    for (l, label) in head.labels.iter().enumerate() {
+        let carried = head.weight.row(l).iter().zip(row).map(|(w, x)| w.to_f64() * x.to_f64());
+        let mut score = head.bias[l].to_f64() + carried.sum::<f64>();
+        let mut sizes = score.abs();
+        for &(unit, value) in &trace.firing {
+            let named = &names.units[unit];
+            let firing = named.fires.iter().find(|firing| firing.holds(word, place, id)).unwrap();
+            let bound = firing.id_above.or(firing.id_below);
+            let beyond = bound.map_or(value, |bound| (id - bound).abs());
+            if let Some([least, most]) = named.activation {
+                assert!((least..=most).contains(&value), "{value} {least} {most}");
+            }
+            let (adds, others) = (named.adds.get(label), named.adds_others.unwrap_or(0.0));
+            score += adds.unwrap_or(&0.0) * beyond;
+            sizes += adds.unwrap_or(&0.0).abs() * (value + beyond + id.abs() + bound.unwrap_or(0.0).abs());
+            // What is not listed is known up to its size.
+            sizes += if adds.is_none() { others * beyond / (100.0 * R::UNIT_ROUNDOFF.to_f64()) } else { 0.0 };
+        }
+        let error = 100.0 * R::UNIT_ROUNDOFF.to_f64() * sizes;
+        assert!((score - trace.scores[l]).abs() <= error, "{word} {label}: {score} {} {error}", trace.scores[l]);
+    }
 }
 
 /// Compiles, saves, reads back and compares; how many units there are of each kind.
