@@ -183,7 +183,7 @@ const CERTIFICATE: &str = "certificate.json";
 const MAPPING: &str = "contextual-mapping";
 
 /// The kinds of claims that a certificate may have.
-const KINDS: [&str; 5] = ["labels", "outputs", MAPPING, "distance", "rank"];
+const KINDS: [&str; 6] = ["labels", "orderings", "outputs", MAPPING, "distance", "rank"];
 
 /// The bytes of a model's certificate, if it has one. A link to nothing is there, and an error.
 fn certificate_file(dir: &Path, options: &Options) -> Result<Option<Vec<u8>>> {
@@ -195,6 +195,7 @@ fn certificate_file(dir: &Path, options: &Options) -> Result<Option<Vec<u8>>> {
 fn kind(claim: &Claimed) -> &str {
     match claim {
         Claimed::Labels(..) => "labels",
+        Claimed::Orderings(..) => "orderings",
         Claimed::Outputs(..) => "outputs",
         Claimed::ContextualMapping(..) => MAPPING,
         Claimed::Distance { .. } => "distance",

@@ -6,6 +6,7 @@
 #[path = "../../tests/it/common/mod.rs"]
 mod common;
 mod hostile;
+mod orderings;
 #[allow(dead_code)]
 #[path = "../soundness/main.rs"]
 mod soundness;
@@ -28,6 +29,7 @@ fn main() {
     exact(&root);
     distances(&root);
     hostile::all(&root);
+    orderings::all(&root);
 }
 
 /// A directory with an honest model and dataset, to be spoiled.

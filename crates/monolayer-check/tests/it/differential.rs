@@ -67,8 +67,17 @@ fn spoiled_arrays_are_read_alike() {
 
 #[test]
 fn tasks_are_the_same() {
-    for name in ["copy", "reverse", "shift", "sort", "histogram", "majority", "parity", "pattern", "dyck", "nothing"] {
+    let ordered =
+        ["reverse", "shift", "shift-2", "sort", "first-occurrence", "frac-prevs", "pattern", "pattern-3", "dyck"];
+    let symmetric = ["copy", "histogram", "majority", "parity", "count", "length"];
+    for name in ordered.into_iter().chain(symmetric).chain(["nothing"]) {
         for options in [
+            "alphabet=4,length=1..4,order=sorted",
+            "order=sorted,length=3,alphabet=2",
+            "alphabet=4,length=12,order=sorted",
+            "alphabet=3,length=2,order=any",
+            "alphabet=3,length=2,order=sorted,order=sorted",
+            "alphabet=9,length=99,order=sorted",
             "alphabet=4,length=1..4",
             "length=03,alphabet=2",
             "alphabet=30,length=2",

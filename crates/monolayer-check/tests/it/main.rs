@@ -11,6 +11,7 @@ mod fail_closed;
 mod free_labels;
 mod fuzz;
 mod masks;
+mod orderings;
 mod perturbed;
 #[cfg(unix)]
 mod resources;

@@ -2,6 +2,7 @@
 
 mod choice;
 mod confirm;
+mod orderings;
 mod size;
 mod text;
 mod vectors;
@@ -12,6 +13,7 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::ValueEnum;
 use monolayer::context_map::search::CANDIDATES;
+use monolayer::data::Orderings;
 use monolayer::data::positions::Positions;
 use monolayer::memorize::alphabet::architecture::{Gates, Reads};
 use monolayer::memorize::{Details, paper_parameters};
@@ -64,6 +66,10 @@ pub struct Args {
     /// fewest units)
     #[arg(long, value_name = "WHICH", help_heading = DOES)]
     gates: Option<Gates>,
+    /// What the order of the tokens is: given (the default), or all: every sequence stands for all its orderings, and the model has
+    /// neither a mask nor positions. A task with order=sorted is of this kind
+    #[arg(long, value_enum, conflicts_with = "text", help_heading = DOES)]
+    orderings: Option<OrderingsArg>,
     /// Precision of the model; auto is f32 if every possible token is proved right in f32, else f64 if that proves more
     #[arg(long, value_enum, default_value = "auto", help_heading = DOES)]
     precision: PrecisionArg,
@@ -119,6 +125,12 @@ impl From<MethodArg> for Method {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
+enum OrderingsArg {
+    Given,
+    All,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
 enum PrecisionArg {
     Auto,
     F32,
@@ -156,7 +168,10 @@ impl From<StorageArg> for Storage {
 
 pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     let start = Instant::now();
-    let data = args.data.open(shared)?;
+    let mut data = args.data.open(shared)?;
+    if matches!(args.orderings, Some(OrderingsArg::All)) {
+        data.orderings = Orderings::All;
+    }
     let method = args.method.map_or_else(|| Method::for_data(&data), Method::from);
     // The numbers of the paper's proof have more bits than any use of a file would need.
     let out = if method == Method::Paper { None } else { Some(args.out()?) };
@@ -229,6 +244,7 @@ pub fn report(data: &Dataset, compiled: &Compiled, seconds: f64) -> Value {
             "architecture": choice::architecture(compiled),
             "alternatives": choice::alternatives(compiled),
             "least_units": choice::least_units(compiled),
+            "orderings": orderings::field(compiled),
             "d": config.d,
             "dtype": config.dtype,
             "max_length": config.max_length,
@@ -302,6 +318,7 @@ pub fn table_of(data: &Dataset, compiled: &Compiled, seconds: Option<f64>) -> St
         let note = format!("{} of the possible; hence the model is in f64", percent(proved, possible));
         rows.push(row("proved in f32", count(proved), note));
     }
+    rows.extend(orderings::row(compiled));
     rows.extend(choice::least_row(compiled));
     rows.extend(seconds.map(|seconds| row("seconds", format!("{seconds:.2}"), String::new())));
     table(&rows, &[2])

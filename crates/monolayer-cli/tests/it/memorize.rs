@@ -167,3 +167,26 @@ fn conll_2003_is_memorized_and_proved_in_f32() {
     let accuracy = run(&["predict", &model, &data, "--json", "-q"]).json()["accuracy"].as_f64().unwrap();
     assert_eq!(accuracy, 203_619.0 / 203_621.0);
 }
+
+#[test]
+fn sorted_sequences_are_memorized_in_every_order() {
+    let files = Files::new();
+    let model = files.path("model");
+    let sorted = "task:parity:alphabet=3,length=1..4,order=sorted";
+    let done = run(&["memorize", sorted, "--out", &model, "--candidates", "32", "-q"]);
+    assert!(done.code == 0 && done.stdout.contains("120  sequences in any order: all sequences of length 1 to 4"));
+    let verified = run(&["verify", &model, sorted, "--claims", "orderings", "--json"]);
+    assert_eq!((verified.code, &verified.json()["verdict"]), (0, &json!("verified")));
+    let all = "task:parity:alphabet=3,length=1..4";
+    assert_eq!(run(&["predict", &model, all, "--json"]).json()["accuracy"], 1.0);
+    let json = run(&["memorize", sorted, "--out", &model, "--candidates", "32", "--json", "-q"]).json();
+    assert_eq!(json["orderings"], json!({"sequences": "120", "all_lengths": [1, 4]}));
+    // The same said of a file, and what would tell orders apart.
+    let data = files.path("data.jsonl");
+    std::fs::write(&data, "{\"tokens\":[\"a\",\"b\"],\"labels\":[\"X\",\"Y\"]}\n").unwrap();
+    let done = run(&["memorize", &data, "--orderings", "all", "--out", &model, "--json", "-q"]);
+    assert_eq!((done.code, &done.json()["orderings"]["sequences"]), (0, &json!("2")));
+    refused(&["memorize", sorted, "--mask", "causal", "--out", &model], None, &["--mask", "orderings"]);
+    let sort = "task:sort:alphabet=2,length=2,order=sorted";
+    refused(&["memorize", sort, "--out", &model], None, &["depend on the order"]);
+}

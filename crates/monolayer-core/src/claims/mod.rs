@@ -3,6 +3,7 @@
 pub mod context;
 pub mod inputs;
 pub mod mapping;
+pub mod orderings;
 pub mod rank;
 
 use context::{contexts, favored};
@@ -180,6 +181,12 @@ impl Pass {
         (self.verdict(false), format!("{right} tokens are verified, {wrong} refuted, {unknown} unknown"))
     }
 
+    /// Every token has its label, impossible ones too, so that each of its orderings has.
+    fn orderings(&self, said: &str) -> (Verdict, String) {
+        let right = self.count(Verdict::Right);
+        (self.verdict(true), format!("{right} tokens are verified, and with them their places in {said}"))
+    }
+
     /// So many tokens get their label, with margins of so many error bounds.
     fn labels(&self, claimed: usize, ratio: Option<&Rational>) -> (Verdict, String) {
         let (right, unknown) = (self.count(Verdict::Right), self.count(Verdict::Unknown));
@@ -309,7 +316,7 @@ impl Request<'_> {
             if self.kinds.is_some_and(|kinds| !kinds.iter().any(|asked| asked == kind)) {
                 continue;
             }
-            let needs_data = matches!(claim, Claim::Labels(..) | Claim::Outputs(..) | Claim::ContextualMapping(..));
+            let needs_data = !matches!(claim, Claim::Distance { .. } | Claim::Rank(..) | Claim::Other(_));
             if needs_data && self.data.is_none() {
                 found.not_checked.push(format!("{}: no data was given", shown(claim)));
             } else if needs_data && other.is_some() {
@@ -347,7 +354,7 @@ impl Request<'_> {
     fn claim(&self, claim: &Claim, pass: Option<&Pass>) -> (Verdict, String) {
         let unknown = |why: &str| (Verdict::Unknown, why.to_owned());
         match (claim, self.data) {
-            (Claim::Labels(..), Some(data)) if data.label_values.d > 0 => {
+            (Claim::Labels(..) | Claim::Orderings(..), Some(data)) if data.label_values.d > 0 => {
                 unknown("the data has vectors and no classes")
             }
             (Claim::Outputs(..), Some(data)) if data.label_values.d == 0 => {
@@ -355,6 +362,12 @@ impl Request<'_> {
             }
             (Claim::Labels(arithmetic, right, ratio), Some(data)) => {
                 self.judged(data, *arithmetic, None, pass, |pass| pass.labels(*right, ratio.as_ref()))
+            }
+            (Claim::Orderings(arithmetic, sequences, lengths), Some(data)) => {
+                match orderings::check(self.model, data, (sequences.as_deref(), lengths.as_deref())) {
+                    Ok(said) => self.judged(data, *arithmetic, None, pass, |pass| pass.orderings(&said)),
+                    Err(verdict) => verdict,
+                }
             }
             (Claim::Outputs(arithmetic, tolerance), Some(data)) => {
                 self.judged(data, *arithmetic, Some(tolerance), pass, Pass::outputs)
@@ -424,6 +437,7 @@ impl Request<'_> {
 fn kind(claim: &Claim) -> &str {
     match claim {
         Claim::Labels(..) => "labels",
+        Claim::Orderings(..) => "orderings",
         Claim::Outputs(..) => "outputs",
         Claim::ContextualMapping(..) => "contextual-mapping",
         Claim::Distance { .. } => "distance",
@@ -435,7 +449,9 @@ fn kind(claim: &Claim) -> &str {
 /// The kind of a claim, with its arithmetic if there may be another claim that differs in nothing else.
 fn shown(claim: &Claim) -> String {
     let named = match claim {
-        Claim::Labels(named, ..) | Claim::Outputs(named, _) => ARITHMETICS.iter().find(|known| known.1 == *named),
+        Claim::Labels(named, ..) | Claim::Orderings(named, ..) | Claim::Outputs(named, _) => {
+            ARITHMETICS.iter().find(|known| known.1 == *named)
+        }
         _ => None,
     };
     named.map_or_else(|| kind(claim).into(), |(name, _)| format!("{} in {name} arithmetic", kind(claim)))

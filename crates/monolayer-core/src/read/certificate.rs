@@ -17,6 +17,9 @@ pub const ARITHMETICS: [(&str, Arithmetic); 3] =
 pub enum Claim {
     /// So many tokens get their label; a lower bound of every margin over its error bound.
     Labels(Arithmetic, usize, Option<Rational>),
+    /// Every order of every sequence has its labels: how many sequences these are, in digits, and the shortest and the longest length
+    /// where these are all sequences of the lengths between over the data's tokens.
+    Orderings(Arithmetic, Option<String>, Option<Vec<usize>>),
     /// Every coordinate of every output is within this tolerance of the data's.
     Outputs(Arithmetic, Rational),
     /// The attention of this layer (from 0) is an (r, delta)-contextual mapping, in real arithmetic: log2 of r, then of delta.
@@ -100,6 +103,11 @@ fn claim(kind: &str, json: &Json, hints: &Json) -> Option<Claim> {
         "labels" => {
             let ratio = json.optional("smallest_margin_ratio", "a number", self::number).ok()?;
             Claim::Labels(arithmetic()?, size("right")?, ratio)
+        }
+        "orderings" => {
+            json.only(&["kind", "arithmetic", "sequences", "all_lengths"]).ok()?;
+            let digits = json.optional("sequences", "digits", |digits| digits.text().map(str::to_owned)).ok()?;
+            Claim::Orderings(arithmetic()?, digits, json.optional("all_lengths", "sizes", Json::sizes).ok()?)
         }
         "outputs" => Claim::Outputs(arithmetic()?, number("tolerance")?),
         "contextual-mapping" if arithmetic()?.is_none() => {

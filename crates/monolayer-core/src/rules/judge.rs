@@ -219,7 +219,13 @@ impl Judge<'_> {
                     off_units.as_ref().zip(word.as_ref()).map(|(off_units, word)| off_units.open(word, place, z));
                 (t, self.token(&x, z, open.as_deref(), &wanted[t]))
             };
-            let judged: Vec<(usize, Judged)> = tokens.iter().map(judge).collect();
+            // A word that stands twice in a sequence, reads the same and shall be the same is judged once.
+            let read = |&(s, t): &(usize, usize)| Some((s, &heads[s].as_ref()?[t - offsets[s]], &wanted[t]));
+            let mut judged: Vec<(usize, Judged)> = vec![];
+            for (i, token) in tokens.iter().enumerate() {
+                let twin = i > 0 && self.network.positions.is_none() && read(token) == read(&tokens[i - 1]);
+                judged.push(if twin { (token.1, judged[i - 1].1) } else { judge(token) });
+            }
             tick(tokens.iter().filter(|(s, t)| (t - offsets[*s]).is_multiple_of(2)).count());
             judged
         };

@@ -11,7 +11,7 @@ use monolayer::data::embedding::Embedding;
 use monolayer::data::positions::Positions;
 use monolayer::data::separation::separation;
 use monolayer::data::token_vectors::TokenVectors;
-use monolayer::data::{Labels, Tokens, Written};
+use monolayer::data::{Labels, Orderings, Tokens, Written};
 use monolayer::paper::attention::Mask;
 use monolayer::paper::theorem_two::Guarantee;
 use monolayer::{Dataset, Error, Result};
@@ -201,5 +201,6 @@ fn sequences(at: &At, tokens: &[Vec<f64>], count: usize) -> Dataset {
         lines: Vec::new(),
         warnings: Vec::new(),
         written: Written::default(),
+        orderings: Orderings::Given,
     }
 }

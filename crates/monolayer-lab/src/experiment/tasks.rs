@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use monolayer::Dataset;
-use monolayer::data::{Labels, Tokens, Vocabulary, Written};
+use monolayer::data::{Labels, Orderings, Tokens, Vocabulary, Written};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
@@ -61,6 +61,7 @@ pub fn dataset(sequences: &[Vec<usize>], classes: Vec<Vec<usize>>) -> Dataset {
         lines: Vec::new(),
         warnings: Vec::new(),
         written: Written::default(),
+        orderings: Orderings::Given,
     }
 }
 

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::Location;
 
 /// Sequences of tokens with a label per token.
@@ -33,6 +35,27 @@ pub struct Dataset {
     pub warnings: Vec<String>,
     /// How words and classes were written.
     pub written: Written,
+    /// Which orders of its tokens each sequence stands for.
+    pub orderings: Orderings,
+}
+
+/// Which orders of its tokens a sequence stands for: of a dataset, or of what a model was made for.
+///
+/// ```
+/// use monolayer::Dataset;
+/// use monolayer::data::Orderings;
+///
+/// assert_eq!(Dataset::open("task:parity:alphabet=2,length=3,order=sorted")?.orderings, Orderings::All);
+/// # Ok::<(), monolayer::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Orderings {
+    /// That of the data.
+    #[default]
+    Given,
+    /// All: labels depend on a token and the multiset of its sequence alone, and the model has neither positions nor a mask.
+    All,
 }
 
 /// The tokens of a dataset.

@@ -1,6 +1,6 @@
 //! Datasets from what a program has in memory.
 
-use super::{ClassName, Dataset, Labels, Tokens, Vocabulary, Written};
+use super::{ClassName, Dataset, Labels, Orderings, Tokens, Vocabulary, Written};
 use crate::error::{Error, Location, Result};
 
 /// What errors call such a dataset.
@@ -89,6 +89,7 @@ fn in_memory(tokens: Tokens, labels: Labels, offsets: Vec<usize>) -> Dataset {
         lines: Vec::new(),
         warnings: Vec::new(),
         written: Written::default(),
+        orderings: Orderings::Given,
     }
 }
 

@@ -4,6 +4,7 @@
 mod canonical;
 mod class_name;
 pub mod context;
+mod covered;
 mod dataset;
 pub mod embedding;
 pub mod entities;
@@ -23,7 +24,8 @@ mod word_majority;
 mod zipf;
 
 pub use class_name::ClassName;
-pub use dataset::{Dataset, Labels, Names, Tokens, Vocabulary, Written};
+pub use covered::Covered;
+pub use dataset::{Dataset, Labels, Names, Orderings, Tokens, Vocabulary, Written};
 pub use label_scheme::LabelScheme;
 pub use readers::{Column, DataOptions, Format, Reading, thousands_apart};
 pub use sequence_labels::LabelAt;

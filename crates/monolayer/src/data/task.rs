@@ -1,57 +1,43 @@
 //! Synthetic tasks, enumerated in full: `task:NAME:alphabet=K,length=L`.
 
+mod rule;
+
+use std::collections::HashMap;
 use std::fmt;
+use std::hash::Hash;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use super::{Dataset, Labels, Tokens, Vocabulary, Written};
+use super::{Dataset, Labels, Orderings, Tokens, Vocabulary, Written};
 use crate::error::{Error, Result};
+use rule::{KINDS, TaskKind};
 
 /// No task may have more tokens than this: they take 8 bytes each.
 const MOST_TOKENS: u128 = 50_000_000;
-
-/// What a task asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TaskKind {
-    Copy,
-    Reverse,
-    Shift,
-    Sort,
-    Histogram,
-    Majority,
-    Parity,
-    Pattern,
-    Dyck,
-}
-
-const KINDS: [(&str, TaskKind); 9] = [
-    ("copy", TaskKind::Copy),
-    ("reverse", TaskKind::Reverse),
-    ("shift", TaskKind::Shift),
-    ("sort", TaskKind::Sort),
-    ("histogram", TaskKind::Histogram),
-    ("majority", TaskKind::Majority),
-    ("parity", TaskKind::Parity),
-    ("pattern", TaskKind::Pattern),
-    ("dyck", TaskKind::Dyck),
-];
 
 /// A synthetic task, `task:NAME:alphabet=K,length=L`: all sequences of some lengths over an alphabet, labeled by a rule.
 ///
 /// `alphabet=K` is the number of letters; `length=L` takes all sequences of length exactly L, `length=A..B` all of
 /// length A to B, both included. Shorter sequences come first, those of one length in the order of a dictionary.
-/// Letters are `a`, `b`, ..., `z`, then `t26`, `t27`, and so on.
+/// Letters are `a`, `b`, ..., `z`, then `t26`, `t27`, and so on. `order=sorted` takes sorted sequences only, one for each multiset
+/// of letters: they stand for all their orderings ([`Orderings::All`]). It is for tasks whose labels do not depend on the order.
 ///
 /// | task | label of a token |
 /// |---|---|
 /// | copy | its own letter |
 /// | reverse | the letter at the mirrored place: the last for the first |
 /// | shift | the letter before it; `^` for the first |
+/// | shift-2 | the letter two places before it; `^` for the first two |
 /// | sort | the k-th smallest letter of the sequence, at place k |
 /// | histogram | how often its own letter occurs in the sequence |
 /// | majority | the most frequent letter of the sequence; of several, the first in the alphabet |
 /// | parity | `even` or `odd`: how many letters of the sequence are `b` |
+/// | count | how many letters of the sequence are `a` |
+/// | length | how many letters the sequence has |
+/// | first-occurrence | `yes` where no token before it has the same letter, else `no` |
+/// | frac-prevs | the share of `a` among the tokens up to and including it, as a reduced fraction: `0`, `1/2`, `1` |
 /// | pattern | `yes` where the token is part of an `ab` (an `a` just before a `b`, or a `b` just after an `a`), else `no` |
+/// | pattern-3 | `yes` where an `abc` ends: at a `c` just after an `ab`, else `no` |
 /// | dyck | what the brackets up to and including the token are: `valid` (all closed), `open` (can be closed), or `broken` |
 ///
 /// The letters of dyck are brackets, so K is even: `(`, `)`, `[`, `]`, `{`, `}`, `<`, `>`, then `(5`, `)5`, and so on.
@@ -61,6 +47,8 @@ const KINDS: [(&str, TaskKind); 9] = [
 ///
 /// let task: Task = "task:sort:alphabet=4,length=1..6".parse()?;
 /// assert_eq!(task.dataset()?.sequences(), 5460);
+/// let task: Task = "task:histogram:alphabet=4,length=12,order=sorted".parse()?;
+/// assert_eq!(task.dataset()?.sequences(), 455);
 /// # Ok::<(), monolayer::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,14 +56,18 @@ pub struct Task {
     kind: TaskKind,
     alphabet: u32,
     lengths: RangeInclusive<u32>,
+    orderings: Orderings,
 }
+
+const SHAPE: &str =
+    "write task:NAME:alphabet=K,length=L or length=A..B, then ,order=sorted if only sorted sequences are wanted";
 
 impl FromStr for Task {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
         let fail = |what: String, help: String| Err(Error::setting(format!("{text}: {what}"), help));
-        let shape = || "write task:NAME:alphabet=K,length=L or length=A..B".to_owned();
+        let shape = || SHAPE.to_owned();
         let Some((name, options)) = text.strip_prefix("task:").and_then(|rest| rest.split_once(':')) else {
             return fail("not a task".into(), shape());
         };
@@ -85,12 +77,13 @@ impl FromStr for Task {
                 format!("the tasks are {}", KINDS.map(|k| k.0).join(", ")),
             );
         };
-        let (mut alphabet, mut lengths) = (None, None);
+        let (mut alphabet, mut lengths, mut order) = (None, None, None);
         for option in options.split(',') {
             let (key, value) = option.split_once('=').unwrap_or((option, ""));
             let known = match key {
                 "alphabet" => alphabet.replace(value).is_none(),
                 "length" => lengths.replace(value).is_none(),
+                "order" => order.replace(value).is_none(),
                 _ => return fail(format!("unknown option {key:?}"), shape()),
             };
             if !known {
@@ -113,15 +106,30 @@ impl FromStr for Task {
             let help = "every bracket has a partner: give an even alphabet";
             return fail(format!("{alphabet} letters are no pairs of brackets"), help.into());
         }
-        Ok(Self { kind, alphabet, lengths })
+        let orderings = match order {
+            None => Orderings::Given,
+            Some("sorted") if kind.ignores_order() => Orderings::All,
+            Some("sorted") => return fail(format!("the labels of {name} depend on the order"), without_order()),
+            Some(other) => return fail(format!("order={other} is not order=sorted"), shape()),
+        };
+        Ok(Self { kind, alphabet, lengths, orderings })
     }
+}
+
+/// What helps where sorted sequences do not stand for all.
+fn without_order() -> String {
+    let free = KINDS.iter().filter(|(_, kind)| kind.ignores_order()).map(|(name, _)| *name);
+    format!("leave order=sorted out; it is for {}", free.collect::<Vec<_>>().join(", "))
 }
 
 impl fmt::Display for Task {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = KINDS.iter().find(|(_, kind)| *kind == self.kind).map_or("", |(name, _)| name);
         write!(f, "task:{name}:alphabet={},length={}", self.alphabet, self.lengths.start())?;
-        if self.lengths.start() < self.lengths.end() { write!(f, "..{}", self.lengths.end()) } else { Ok(()) }
+        if self.lengths.start() < self.lengths.end() {
+            write!(f, "..{}", self.lengths.end())?;
+        }
+        f.write_str(if self.orderings == Orderings::All { ",order=sorted" } else { "" })
     }
 }
 
@@ -133,16 +141,16 @@ impl Task {
         let (mut classes, mut names) = (Vec::new(), Vocabulary::default());
         let mut offsets = vec![0];
         // The dataset numbers words and labels by first appearance; letters are numbered by the alphabet.
-        let (mut word_ids, mut label_ids) = (Renumbered::default(), Renumbered::default());
+        let (mut word_ids, mut label_ids) = (Renumbered(HashMap::new()), Renumbered(HashMap::new()));
         let mut labels = Vec::new();
         for length in self.lengths.clone() {
             let mut sequence = vec![0; length as usize];
             loop {
-                self.label(&sequence, &mut labels);
-                words.extend(sequence.iter().map(|&x| word_ids.id(x, || vocabulary.add(&self.letter(x)))));
-                classes.extend(labels.iter().map(|&y| Some(label_ids.id(y, || names.add(&self.label_name(y))))));
+                self.kind.label(&sequence, &mut labels);
+                words.extend(sequence.iter().map(|&x| word_ids.id(x, || vocabulary.add(&self.kind.letter(x)))));
+                classes.extend(labels.iter().map(|&y| Some(label_ids.id(y, || names.add(&self.kind.label_name(y))))));
                 offsets.push(words.len());
-                if !next(&mut sequence, self.alphabet) {
+                if !next(&mut sequence, self.alphabet, self.orderings) {
                     break;
                 }
             }
@@ -155,16 +163,22 @@ impl Task {
             lines: Vec::new(),
             warnings: Vec::new(),
             written: Written::default(),
+            orderings: self.orderings,
         })
     }
 
     fn refuse_too_many(&self) -> Result<()> {
         let mut tokens: u128 = 0;
         for length in self.lengths.clone() {
-            let sequences = u128::from(self.alphabet).saturating_pow(length);
+            let sequences = match self.orderings {
+                Orderings::Given => u128::from(self.alphabet).saturating_pow(length),
+                Orderings::All => multisets(self.alphabet, length),
+            };
+            // Multisets are not counted to the end where there are too many.
+            let cut = self.orderings == Orderings::All && sequences > MOST_TOKENS;
             tokens = tokens.saturating_add(sequences.saturating_mul(length.into()));
             if tokens > MOST_TOKENS {
-                let exact = length == *self.lengths.end() && tokens < u128::MAX;
+                let exact = length == *self.lengths.end() && tokens < u128::MAX && !cut;
                 let least = if exact { "" } else { "at least " };
                 let what = format!("{self} would have {least}{tokens} tokens, more than {MOST_TOKENS}");
                 return Err(Error::too_large(what, "take a smaller alphabet or shorter sequences"));
@@ -172,111 +186,38 @@ impl Task {
         }
         Ok(())
     }
-
-    /// The word of letter `x`.
-    fn letter(&self, x: u32) -> String {
-        if self.kind == TaskKind::Dyck {
-            let closing = x % 2 == 1;
-            return match "()[]{}<>".chars().nth(x as usize) {
-                Some(bracket) => bracket.to_string(),
-                None => format!("{}{}", if closing { ')' } else { '(' }, x / 2 + 1),
-            };
-        }
-        match u8::try_from(x) {
-            Ok(x @ 0..26) => char::from(b'a' + x).to_string(),
-            _ => format!("t{x}"),
-        }
-    }
-
-    /// The name of label `y`, as [`Task::label`] numbers them.
-    fn label_name(&self, y: u32) -> String {
-        match self.kind {
-            TaskKind::Shift if y == self.alphabet => "^".to_owned(),
-            TaskKind::Copy | TaskKind::Reverse | TaskKind::Shift | TaskKind::Sort | TaskKind::Majority => {
-                self.letter(y)
-            }
-            TaskKind::Histogram => y.to_string(),
-            TaskKind::Parity => ["even", "odd"][y as usize].to_owned(),
-            TaskKind::Pattern => ["no", "yes"][y as usize].to_owned(),
-            TaskKind::Dyck => ["valid", "open", "broken"][y as usize].to_owned(),
-        }
-    }
-
-    /// The labels of a sequence of letters.
-    fn label(&self, x: &[u32], labels: &mut Vec<u32>) {
-        const A: u32 = 0;
-        const B: u32 = 1;
-        let count = |letter: u32| x.iter().filter(|&&other| other == letter).count() as u32;
-        labels.clear();
-        match self.kind {
-            TaskKind::Copy => labels.extend(x),
-            TaskKind::Reverse => labels.extend(x.iter().rev()),
-            TaskKind::Shift => {
-                labels.push(self.alphabet);
-                labels.extend(&x[..x.len() - 1]);
-            }
-            TaskKind::Sort => {
-                labels.extend(x);
-                labels.sort_unstable();
-            }
-            TaskKind::Histogram => labels.extend(x.iter().map(|&letter| count(letter))),
-            TaskKind::Majority => {
-                // The first of equals in the alphabet: the least letter of those with the largest count.
-                let winner = x.iter().copied().min_by_key(|&letter| (std::cmp::Reverse(count(letter)), letter));
-                labels.extend(x.iter().map(|_| winner.expect("a sequence has a token")));
-            }
-            TaskKind::Parity => labels.resize(x.len(), count(B) % 2),
-            TaskKind::Pattern => labels.extend((0..x.len()).map(|k| {
-                let starts = x[k] == A && x.get(k + 1) == Some(&B);
-                let ends = x[k] == B && k > 0 && x[k - 1] == A;
-                u32::from(starts || ends)
-            })),
-            TaskKind::Dyck => dyck(x, labels),
-        }
-    }
 }
 
-/// Whether each prefix is a Dyck word (0), the start of one (1), or neither (2). Bracket `2k` opens, `2k + 1` closes.
-fn dyck(x: &[u32], labels: &mut Vec<u32>) {
-    let mut open = Vec::new();
-    let mut broken = false;
-    for &bracket in x {
-        if bracket % 2 == 0 {
-            open.push(bracket);
-        } else {
-            broken |= open.pop() != Some(bracket - 1);
+/// How many multisets of so many letters there are, or more than the most tokens where there are more.
+fn multisets(alphabet: u32, length: u32) -> u128 {
+    let all = u128::from(alphabet) + u128::from(length) - 1;
+    let mut count = 1;
+    // The binomial coefficient of `all` over this many; on the way to it the coefficients rise.
+    for i in 1..=u128::from(length.min(alphabet - 1)) {
+        count = count * (all - i + 1) / i;
+        if count > MOST_TOKENS {
+            break;
         }
-        labels.push(match (broken, open.is_empty()) {
-            (true, _) => 2,
-            (false, false) => 1,
-            (false, true) => 0,
-        });
     }
+    count
 }
 
-/// Moves on to the next sequence in the order of a dictionary; false after the last.
-fn next(sequence: &mut [u32], alphabet: u32) -> bool {
-    for letter in sequence.iter_mut().rev() {
-        *letter += 1;
-        if *letter < alphabet {
-            return true;
-        }
-        *letter = 0;
-    }
-    false
+/// Moves on to the next sequence in the order of a dictionary, to the next sorted one where it stands for all orderings; false
+/// after the last.
+fn next(sequence: &mut [u32], alphabet: u32, orderings: Orderings) -> bool {
+    let Some(last) = sequence.iter().rposition(|&letter| letter + 1 < alphabet) else { return false };
+    let letter = sequence[last] + 1;
+    sequence[last..].fill(if orderings == Orderings::All { letter } else { 0 });
+    sequence[last] = letter;
+    true
 }
 
 /// Ids by number, so that a name is made and looked up once.
-#[derive(Default)]
-struct Renumbered(Vec<Option<u32>>);
+struct Renumbered<T>(HashMap<T, u32>);
 
-impl Renumbered {
-    fn id(&mut self, number: u32, add: impl FnOnce() -> u32) -> u32 {
-        let number = number as usize;
-        if self.0.len() <= number {
-            self.0.resize(number + 1, None);
-        }
-        *self.0[number].get_or_insert_with(add)
+impl<T: Eq + Hash> Renumbered<T> {
+    fn id(&mut self, number: T, add: impl FnOnce() -> u32) -> u32 {
+        *self.0.entry(number).or_insert_with(add)
     }
 }
 
@@ -310,6 +251,15 @@ mod tests {
             ("pattern", "b a b a", "no yes yes no"),
             ("pattern", "a a b b", "no yes yes no"),
             ("pattern", "a c b", "no no no"),
+            ("shift-2", "b a c", "^ ^ b"),
+            ("shift-2", "b", "^"),
+            ("count", "a c a", "2 2 2"),
+            ("count", "b c", "0 0"),
+            ("length", "b c", "2 2"),
+            ("first-occurrence", "a b a c b", "yes yes no yes no"),
+            ("frac-prevs", "b a c a a c", "0 1/2 1/3 1/2 3/5 1/2"),
+            ("frac-prevs", "a a", "1 1"),
+            ("pattern-3", "a b c a c b", "no no yes no no no"),
         ];
         for (task, words, labels) in cases {
             let length = words.split(' ').count();
@@ -330,6 +280,8 @@ mod tests {
 
     #[test]
     fn all_sequences_come_in_order() {
+        let sorted = ["a -> 1", "b -> 1", "a a -> 2 2", "a b -> 1 1", "b b -> 2 2"];
+        assert_eq!(lines("task:histogram:alphabet=2,length=1..2,order=sorted"), sorted);
         assert_eq!(
             lines("task:copy:alphabet=2,length=1..2"),
             ["a -> a", "b -> b", "a a -> a a", "a b -> a b", "b a -> b a", "b b -> b b"]
@@ -359,15 +311,37 @@ mod tests {
 
     #[test]
     fn some_tasks_need_no_positions() {
-        for (name, _) in KINDS {
+        for (name, kind) in KINDS {
             let one = needs_no_positions(&format!("task:{name}:alphabet=4,length=4"));
             let many = needs_no_positions(&format!("task:{name}:alphabet=4,length=1..4"));
             let expected = match name {
                 "copy" | "majority" => (true, true),
-                "histogram" | "parity" => (true, false),
+                "histogram" | "parity" | "count" | "length" => (true, false),
                 _ => (false, false),
             };
             assert_eq!((one, many), expected, "{name}");
+            assert_eq!(kind.ignores_order(), one, "{name}");
+        }
+    }
+
+    #[test]
+    fn sorted_sequences_are_those_among_all_that_are_sorted() {
+        for (name, _) in KINDS.iter().filter(|(_, kind)| kind.ignores_order()) {
+            for options in ["alphabet=3,length=1..4", "alphabet=1,length=2", "alphabet=4,length=3"] {
+                let all = lines(&format!("task:{name}:{options}"));
+                let sorted = all.into_iter().filter(|line| {
+                    let (words, _) = line.split_once(" -> ").unwrap();
+                    words.split(' ').is_sorted()
+                });
+                assert_eq!(lines(&format!("task:{name}:{options},order=sorted")), sorted.collect::<Vec<_>>(), "{name}");
+            }
+        }
+        let data = "task:histogram:alphabet=4,length=12,order=sorted".parse::<Task>().unwrap().dataset().unwrap();
+        assert_eq!((data.sequences(), data.orderings), (455, Orderings::All));
+        for (alphabet, length) in [(1, 1), (1, 7), (5, 1), (4, 6), (6, 4), (2, 9)] {
+            let task = format!("task:copy:alphabet={alphabet},length={length},order=sorted");
+            let data = task.parse::<Task>().unwrap().dataset().unwrap();
+            assert_eq!(data.sequences() as u128, multisets(alphabet, length), "{task}");
         }
     }
 
@@ -394,11 +368,15 @@ mod tests {
             let text = format!("task:{name}:alphabet=2,length=1..3");
             assert_eq!(text.parse::<Task>().unwrap().to_string(), text);
         }
+        for (name, _) in KINDS.iter().filter(|(_, kind)| kind.ignores_order()) {
+            let text = format!("task:{name}:alphabet=2,length=1..3,order=sorted");
+            assert_eq!(text.parse::<Task>().unwrap().to_string(), text);
+        }
     }
 
     #[test]
     fn errors_say_what_is_wrong_and_what_would_help() {
-        let shape = "write task:NAME:alphabet=K,length=L or length=A..B";
+        let shape = SHAPE;
         let cases = [
             ("task:sort", format!("task:sort: not a task; {shape}")),
             ("task:sorted:alphabet=2,length=2", "no task is named \"sorted\"; the tasks are copy, reverse,".into()),
@@ -413,6 +391,12 @@ mod tests {
             ("task:sort:alphabet=2,length=3..2", "length=3..2 is neither".into()),
             ("task:sort:alphabet=2,length=1..", "length=1.. is neither".into()),
             ("task:sort:alphabet=2,length=99999999999", "length=99999999999 is neither".into()),
+            (
+                "task:sort:alphabet=2,length=2,order=sorted",
+                "the labels of sort depend on the order; leave order=sorted ".into(),
+            ),
+            ("task:copy:alphabet=2,length=2,order=any", format!("order=any is not order=sorted; {shape}")),
+            ("task:copy:alphabet=2,length=2,order=sorted,order=sorted", "the option \"order\" twice; give it ".into()),
             ("task:dyck:alphabet=3,length=2", "3 letters are no pairs of brackets; every bracket has a partner".into()),
         ];
         for (text, expected) in cases {
@@ -431,6 +415,13 @@ mod tests {
             ("task:sort:alphabet=10,length=1..9", "would have at least 76543210 tokens, more than 50000000; "),
             ("task:sort:alphabet=2,length=4000000000", "would have at least 340282366920938463463374607431768211455 "),
             ("task:sort:alphabet=1,length=1..4000000000", "would have at least 50005000 tokens, "),
+            (
+                "task:copy:alphabet=2,length=4000000000,order=sorted",
+                "would have at least 16000000004000000000 tokens, ",
+            ),
+            ("task:copy:alphabet=9,length=40,order=sorted", "would have at least "),
+            ("task:copy:alphabet=3,length=1000,order=sorted", "would have 501501000 tokens, "),
+            ("task:copy:alphabet=4000000000,length=4000000000,order=sorted", "would have at least "),
         ];
         for (text, expected) in cases {
             let error = text.parse::<Task>().unwrap().dataset().unwrap_err().to_string();

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Dataset, Labels, Tokens, Vocabulary, Written};
+use super::{Dataset, Labels, Orderings, Tokens, Vocabulary, Written};
 use crate::error::{Error, Location, Result};
 
 /// The label of the last token of a text. It has white space in it and more than one character, so that no word and no
@@ -181,6 +181,7 @@ impl TextTokens {
             lines: self.lines,
             warnings: Vec::new(),
             written: Written::default(),
+            orderings: Orderings::Given,
         })
     }
 }

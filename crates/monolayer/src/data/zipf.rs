@@ -3,7 +3,7 @@
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
-use super::{Dataset, Labels, Tokens, Vocabulary, Written};
+use super::{Dataset, Labels, Orderings, Tokens, Vocabulary, Written};
 
 /// A made-up corpus: Zipf's law over a vocabulary that grows like the square root of the tokens, sentences of 1 to 30 words, a
 /// label fixed per word but for one token in twenty.
@@ -39,5 +39,6 @@ pub fn zipf_corpus(tokens: usize, seed: u64) -> Dataset {
         lines: Vec::new(),
         warnings: Vec::new(),
         written: Written::default(),
+        orderings: Orderings::Given,
     }
 }

@@ -219,6 +219,21 @@ impl Compiled {
         self.names.as_ref()
     }
 
+    /// What is proved of all tokens holds for every order of a sequence where nothing tells places apart (`blind`): a program that
+    /// runs on another order is one that runs on this order and adds up in another.
+    pub(super) fn claim_orderings(&mut self, data: &Dataset, blind: bool) {
+        let asked = data.tokens() - self.free.len();
+        let whole = |claim: &Claim| match claim {
+            Claim::Labels { arithmetic, right, .. } if *right == asked && asked > 0 => Some(arithmetic.clone()),
+            _ => None,
+        };
+        // One arithmetic is enough: the model's own comes first.
+        if let Some(arithmetic) = self.claims.iter().find_map(whole).filter(|_| blind) {
+            let labels = self.claims.iter().take_while(|claim| matches!(claim, Claim::Labels { .. })).count();
+            self.claims.insert(labels, Claim::orderings(&arithmetic, data));
+        }
+    }
+
     /// Writes the model directory with its certificate and names, whole or not at all.
     pub fn save(&self, dir: impl AsRef<Path>) -> Result<()> {
         self.model.save_as(self.storage, dir, |dir| {

@@ -21,9 +21,10 @@ use alphabet::Choice;
 use crate::data::context::{self, Contexts, check_mask};
 use crate::data::free_label::FREE_NAME;
 use crate::data::positions::Positions;
-use crate::data::{Dataset, END_OF_TEXT, Vocabulary};
+use crate::data::{Dataset, END_OF_TEXT, Orderings, Vocabulary};
 use crate::error::{Error, Result};
 use crate::model::{SequenceDomain, Source, TextSource};
+use crate::paper::mask::Mask;
 
 /// The name of a start token.
 const START: &str = "<s>";
@@ -31,6 +32,13 @@ const START: &str = "<s>";
 impl Memorizer<'_> {
     /// Compiles a dataset into a model, and proves what it does.
     pub fn compile(&self, data: &Dataset) -> Result<Compiled> {
+        match data.orderings {
+            Orderings::Given => self.compile_given(data),
+            Orderings::All => self.blind_to_order()?.compile_given(data),
+        }
+    }
+
+    fn compile_given(&self, data: &Dataset) -> Result<Compiled> {
         let method = self.method.unwrap_or_else(|| Method::for_data(data));
         self.check(method)?;
         check_mask(data, &self.mask)?;
@@ -72,6 +80,7 @@ impl Memorizer<'_> {
             *labels = counts;
             *domain = Some(SequenceDomain::of(data, &self.mask, positions));
         }
+        compiled.claim_orderings(data, self.mask == Mask::None && !positions);
         Ok(compiled)
     }
 

@@ -290,6 +290,20 @@ impl<'a> Memorizer<'a> {
         }
     }
 
+    /// The same for data whose sequences stand for all their orderings: neither a mask nor positions, which an order would show in.
+    pub(super) fn blind_to_order(&self) -> Result<Self> {
+        let positions = matches!(self.positions, Positions::Auto | Positions::None)
+            && self.wanted.reads.is_none_or(|reads| !reads.positions())
+            && self.wanted.gates.is_none_or(|gates| !gates.reads().1);
+        if self.mask != Mask::None || self.text.is_some() || !positions {
+            return Err(Error::mismatch(
+                "the sequences of the data stand for all their orderings, and a `mask` or `positions` would tell these apart",
+                "leave out `mask`, `positions`, `reads` and `gates` of places, or give the data in all orders",
+            ));
+        }
+        Ok(self.clone().mask(Mask::None).positions(Positions::None))
+    }
+
     /// Refuses settings that mean nothing to a method.
     pub(super) fn check(&self, method: Method) -> Result<()> {
         let for_gated = self.unknown || self.free || self.start || self.precision == Precision::F32;

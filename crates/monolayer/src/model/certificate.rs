@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::data::Dataset;
+use crate::data::{Covered, Dataset};
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::model::rank::rank;
@@ -37,6 +37,15 @@ pub enum Claim {
         undecided: Vec<(usize, usize)>,
         /// The smallest margin of a label over its error bound.
         smallest_margin_ratio: f64,
+    },
+    /// Every order of the tokens of every sequence of the data has the labels of the tokens as they are there.
+    Orderings {
+        /// `"f32"`, `"f64"` or `"real"`.
+        arithmetic: String,
+        /// How many different sequences these are, in digits; none where they are more than 2^128.
+        sequences: Option<String>,
+        /// The shortest and the longest length, where these are all sequences of the lengths between over the data's tokens.
+        all_lengths: Option<(usize, usize)>,
     },
     /// Every possible token's output is this near its label, in every coordinate.
     Outputs {
@@ -90,6 +99,13 @@ impl Claim {
             // How far above 1 a ratio lies depends on whose error bound it is; that no bound matters below 1 does not.
             smallest_margin_ratio: smallest_ratio.min(1.0),
         }
+    }
+
+    /// Every order of a dataset's sequences, of which every token is proved.
+    pub(crate) fn orderings(arithmetic: &str, data: &Dataset) -> Self {
+        let Covered { sequences, all_lengths } = Covered::of(data);
+        let sequences = sequences.map(|sequences| sequences.to_string());
+        Self::Orderings { arithmetic: arithmetic.to_owned(), sequences, all_lengths }
     }
 
     /// Outputs are within `error` of their labels. A checker with bounds of its own needs some room, also where the error is

@@ -33,10 +33,11 @@ use crate::paper::attention;
 use crate::paper::transformer::Transformer;
 use sparse::Sparse;
 
+pub use crate::data::Orderings;
 pub use any_model::AnyModel;
 pub use decode::{Generator, TokenFeed};
 pub use names::ModelNames;
-pub use sequence_domain::{Orderings, SequenceDomain};
+pub use sequence_domain::SequenceDomain;
 pub use source::{Source, TextSource};
 pub use storage::Storage;
 

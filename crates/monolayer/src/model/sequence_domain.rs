@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::Dataset;
+use crate::data::{Dataset, Orderings};
 use crate::paper::mask::Mask;
 
 /// The sequences that a model was made for. It answers others, too, and nothing is known of its answers.
@@ -29,16 +29,6 @@ pub struct SequenceDomain {
     pub longest: usize,
     /// Which orders of their tokens.
     pub orderings: Orderings,
-}
-
-/// Which orders of its tokens a sequence may have that a model was made for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Orderings {
-    /// Those of the data.
-    Given,
-    /// All: without positions and masks the model cannot tell them apart.
-    All,
 }
 
 impl SequenceDomain {

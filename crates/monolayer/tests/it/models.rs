@@ -4,7 +4,7 @@ use std::path::Path;
 
 use monolayer::arithmetic::kernels::Real;
 use monolayer::arithmetic::matrix::Matrix;
-use monolayer::data::{Labels, Tokens, Vocabulary, Written};
+use monolayer::data::{Labels, Orderings, Tokens, Vocabulary, Written};
 use monolayer::model::{LabelHead, OutputHead, Words};
 use monolayer::paper::attention::{AttentionKind, Mask};
 use monolayer::paper::transformer::Transformer;
@@ -154,6 +154,7 @@ fn vectors(d: usize, lengths: &[usize]) -> Dataset {
         lines: Vec::new(),
         warnings: Vec::new(),
         written: Written::default(),
+        orderings: Orderings::Given,
     }
 }
 

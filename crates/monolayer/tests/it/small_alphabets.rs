@@ -3,7 +3,7 @@
 use monolayer::memorize::alphabet::Choice;
 use monolayer::memorize::alphabet::architecture::{Architecture, Gates, Reads};
 use monolayer::memorize::alphabet::context_table::{ContextTable, Sequences};
-use monolayer::{Dataset, Mask, Memorizer};
+use monolayer::{Claim, Compiled, Dataset, Mask, Memorizer};
 use proptest::prelude::*;
 
 /// A dataset with one word and one label per token.
@@ -106,4 +106,51 @@ proptest! {
         prop_assert_eq!(table.impossible, contexts.agree(&labels).impossible.len());
         prop_assert_eq!(table.contexts(), contexts.count);
     }
+}
+
+/// What the certificate of a model claims of other orders.
+fn orderings(compiled: &Compiled) -> Option<(Option<&str>, Option<(usize, usize)>)> {
+    compiled.claims().iter().find_map(|claim| match claim {
+        Claim::Orderings { sequences, all_lengths, .. } => Some((sequences.as_deref(), *all_lengths)),
+        _ => None,
+    })
+}
+
+#[test]
+fn sorted_sequences_stand_for_all_orderings() {
+    let data = Dataset::open("task:histogram:alphabet=3,length=1..5,order=sorted").unwrap();
+    let memorizer = || Memorizer::new().candidates(32);
+    let compiled = memorizer().compile(&data).unwrap();
+    let choice = compiled.gated().unwrap().choice.as_ref().unwrap();
+    assert!(choice.alternatives.iter().all(|a| a.architecture.mask == Mask::None));
+    assert!(choice.alternatives.iter().all(|a| a.architecture.reads == Reads::Words));
+    assert_eq!(orderings(&compiled), Some((Some("363"), Some((1, 5)))));
+    for asked in [
+        memorizer().mask(Mask::Causal),
+        memorizer().mask(Mask::Band(9, 9)),
+        memorizer().positions("sign:8".parse().unwrap()),
+        memorizer().reads(Reads::OwnPlace),
+        memorizer().gates(Gates::Place),
+    ] {
+        let error = asked.compile(&data).unwrap_err().to_string();
+        assert!(error.contains("stand for all their orderings"), "{error}");
+    }
+    let every = Dataset::open("task:histogram:alphabet=3,length=1..5").unwrap();
+    assert_eq!(compiled.model().right(&every).unwrap(), Some(every.tokens()));
+}
+
+#[test]
+fn orderings_are_claimed_only_where_they_are_proved() {
+    let compile = |memorizer: Memorizer, data: &Dataset| memorizer.candidates(16).compile(data).unwrap();
+    let shift = Dataset::open("task:shift:alphabet=2,length=1..3").unwrap();
+    assert_eq!(orderings(&compile(Memorizer::new(), &shift)), None);
+    // One order of each, which stands for itself alone: the labels are what the order says, and still no others are possible.
+    let words = dataset(&[vec![(0, 0), (1, 1)], vec![(1, 1), (0, 0), (0, 0)]]);
+    let blind = || Memorizer::new().mask(Mask::None).reads(Reads::Words);
+    assert_eq!(orderings(&compile(blind(), &words)), Some((Some("5"), None)));
+    assert_eq!(orderings(&compile(Memorizer::new().mask(Mask::Causal), &words)), None);
+    // A token that is impossible, and two orders of one multiset with different labels.
+    let conflict = dataset(&[vec![(0, 0), (1, 1)], vec![(1, 0), (0, 0)]]);
+    let compiled = compile(blind(), &conflict);
+    assert!(!compiled.impossible().is_empty() && orderings(&compiled).is_none());
 }

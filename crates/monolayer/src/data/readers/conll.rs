@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::io::Read;
 
 use super::lines::Lines;
-use super::{Dataset, Labels, Tokens, Vocabulary, Written};
+use super::{Dataset, Labels, Orderings, Tokens, Vocabulary, Written};
 use crate::data::free_label::FREE_NAME;
 use crate::error::{Error, Location, Result};
 
@@ -144,6 +144,7 @@ impl Columns {
             lines: self.lines,
             warnings: warnings.into_iter().flatten().collect(),
             written: Written::default(),
+            orderings: Orderings::Given,
         })
     }
 }

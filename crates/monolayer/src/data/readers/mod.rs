@@ -25,7 +25,7 @@ pub use self::options::{Column, DataOptions};
 pub use self::reading::{Reading, thousands_apart};
 
 use super::task::Task;
-pub(crate) use super::{Dataset, Labels, Names, Tokens, Vocabulary, Written};
+pub(crate) use super::{Dataset, Labels, Names, Orderings, Tokens, Vocabulary, Written};
 use crate::error::{Error, Result};
 
 /// The kinds of dataset files.

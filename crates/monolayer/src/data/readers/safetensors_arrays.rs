@@ -13,7 +13,7 @@ use std::io::Read;
 
 use safetensors::{Dtype, tensor::TensorView};
 
-use super::{Dataset, Labels, Names, Tokens, Vocabulary, Written};
+use super::{Dataset, Labels, Names, Orderings, Tokens, Vocabulary, Written};
 use crate::data::free_label::FREE_INTEGER;
 use crate::error::{Error, Location, Result};
 use crate::model::tensor_file;
@@ -50,6 +50,7 @@ pub(super) fn read(name: &str, mut reader: impl Read) -> Result<Dataset> {
         lines: Vec::new(),
         warnings: Vec::new(),
         written: Written { labels: Names::Integers, ..Written::default() },
+        orderings: Orderings::Given,
     })
 }
 

@@ -11,7 +11,7 @@ use crate::context_map::{ContextMap, Groups, View, standard_deviation};
 use crate::data::context::Agreement;
 use crate::data::embedding::Embedding;
 use crate::data::token_vectors::TokenVectors;
-use crate::data::{Dataset, Labels, Tokens, Vocabulary};
+use crate::data::{Dataset, Labels, Orderings, Tokens, Vocabulary};
 use crate::error::{Error, Result};
 use crate::memorize::alphabet::Choice;
 use crate::memorize::compiled::{Compiled, Details, GatedDetails, Right};
@@ -375,6 +375,7 @@ fn right<R: Real>(model: &Model<R>, data: &Dataset, tokens: &[usize]) -> Result<
         lines: Vec::new(),
         warnings: Vec::new(),
         written: data.written,
+        orderings: Orderings::Given,
     };
     let kept: Vec<usize> = ranges.into_iter().flatten().collect();
     let is_right = |t: usize, scores: &[R]| {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use monolayer::Dataset;
-use monolayer::data::{Format, Labels, Names, Tokens, Vocabulary, Written};
+use monolayer::data::{Format, Labels, Names, Orderings, Tokens, Vocabulary, Written};
 use proptest::prelude::*;
 use safetensors::{Dtype, tensor::TensorView};
 use serde_json::{Value, json};
@@ -81,7 +81,7 @@ impl Rows {
             Some(Values::Vectors(d, data)) => Labels::Vectors { d: *d, data: data.clone() },
         };
         let (name, offsets) = ("f".into(), self.offsets.clone());
-        Dataset { name, tokens, labels, offsets, lines, warnings: vec![], written }
+        Dataset { name, tokens, labels, offsets, lines, warnings: vec![], written, orderings: Orderings::Given }
     }
 
     fn sequences(&self) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {

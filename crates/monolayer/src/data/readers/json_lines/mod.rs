@@ -9,7 +9,7 @@ use std::io::Read;
 
 use self::line::Fields;
 use super::lines::Lines;
-use super::{Dataset, Labels, Names, Tokens, Vocabulary, Written};
+use super::{Dataset, Labels, Names, Orderings, Tokens, Vocabulary, Written};
 use crate::error::{Error, Location, Result};
 
 const SHAPE: &str = r#"write one object per line, like {"tokens": ["a", "b"], "labels": ["X", "Y"]}"#;
@@ -117,7 +117,7 @@ impl Rows {
             EntryKind::Vectors { d, data } => Labels::Vectors { d, data },
         };
         let (name, offsets, lines) = (name.to_owned(), self.offsets, self.lines);
-        Ok(Dataset { name, tokens, labels, offsets, lines, warnings: Vec::new(), written })
+        Ok(Dataset { name, tokens, labels, offsets, lines, warnings: Vec::new(), written, orderings: Orderings::Given })
     }
 }
 
