@@ -1,6 +1,6 @@
 //! The contexts of a dataset over a small alphabet, each once: what a search evaluates thousands of times.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use super::architecture::{Architecture, Gates, Reads};
 use super::scalars::Scalars;
@@ -242,14 +242,19 @@ impl ContextTable {
 /// The fewest hinges for the labels of runs in some lists, and the label that wins without any.
 fn least_hinges(lists: &[Vec<u32>]) -> (usize, u32) {
     /// As many labels are tried, those that most lists have.
-    const MOST_TRIED: usize = 8;
-    let mut with_label: BTreeMap<u32, usize> = BTreeMap::new();
-    for list in lists {
-        let labels: BTreeSet<u32> = list.iter().copied().collect();
-        labels.into_iter().for_each(|label| *with_label.entry(label).or_insert(0) += 1);
+    const MOST_TRIED: usize = 2;
+    // In how many lists each label is, and the last of them.
+    let mut with_label: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
+    for (i, list) in lists.iter().enumerate() {
+        for &label in list {
+            let (count, last) = with_label.entry(label).or_insert((0, usize::MAX));
+            if *last != i {
+                (*count, *last) = (*count + 1, i);
+            }
+        }
     }
     let mut tried: Vec<u32> = with_label.keys().copied().collect();
-    tried.sort_by_key(|label| std::cmp::Reverse(with_label[label]));
+    tried.sort_by_key(|label| std::cmp::Reverse(with_label[label].0));
     tried.truncate(MOST_TRIED);
     let units = |&base: &u32| (lists.iter().map(|list| label_cost(list, base)).sum(), base);
     tried.iter().map(units).min_by_key(|&(units, _)| units).unwrap_or((0, 0))

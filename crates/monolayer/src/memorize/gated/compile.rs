@@ -232,7 +232,7 @@ impl Compilation<'_> {
                 units: gated.counts,
                 ratios,
                 proved_in_single: None,
-                choice: self.choice.cloned(),
+                choice: self.choice.map(|choice| choice.with_units(gated.units.len())),
             }),
             storage: Storage::Auto,
         })

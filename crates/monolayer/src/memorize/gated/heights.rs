@@ -24,7 +24,7 @@ pub struct Demand {
 }
 
 /// Steps of the method at most: it takes 15 to 30 where there is a solution.
-const MOST_STEPS: usize = 200;
+const MOST_STEPS: usize = 60;
 
 /// The heights of all labels at the nodes but the first, node by node. `first` are the heights at the first, `widths` the distances
 /// between nodes. Each demand is met to a half at least; `None` where that was not reached.
@@ -59,7 +59,6 @@ struct Row {
 }
 
 struct Program {
-    labels: usize,
     n: usize,
     rows: Vec<Row>,
     /// The quadratic form, as a band, and its linear part.
@@ -97,7 +96,7 @@ impl Program {
             }
             row
         };
-        Self { labels, n, rows: demands.iter().map(row).collect(), form, linear }
+        Self { n, rows: demands.iter().map(row).collect(), form, linear }
     }
 
     /// By how much each demand's label is above the other.

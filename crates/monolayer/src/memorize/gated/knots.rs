@@ -106,3 +106,110 @@ impl Pairs {
         self.ends_in[label as usize] = self.segment;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    /// All orders of some labels.
+    fn orders(labels: u32) -> Vec<Vec<u32>> {
+        let Some(last) = labels.checked_sub(1) else { return vec![Vec::new()] };
+        let into = |order: Vec<u32>| {
+            (0..=order.len()).map(move |i| {
+                let mut longer = order.clone();
+                longer.insert(i, last);
+                longer
+            })
+        };
+        orders(last).into_iter().flat_map(into).collect()
+    }
+
+    /// Whether lines from heights in one order to heights in another can show labels one after the other: those shown are in
+    /// order at the start, in reverse order at the end, and no other is above one of them at both ends.
+    fn can_show(from: &[u32], to: &[u32], shown: &[u32]) -> bool {
+        let above = |order: &[u32], a: u32, b: u32| {
+            let place = |label: u32| order.iter().position(|&other| other == label);
+            place(a) < place(b)
+        };
+        let crossed = shown.windows(2).all(|pair| above(from, pair[0], pair[1]) && above(to, pair[1], pair[0]));
+        let others = from.iter().filter(|label| !shown.contains(label));
+        let hidden = others
+            .clone()
+            .all(|&other| shown.iter().all(|&label| above(from, label, other) || above(to, label, other)));
+        crossed && hidden && from[0] == shown[0] && to[0] == shown[shown.len() - 1]
+    }
+
+    /// The fewest knots by trying all: every run that can hold a knot, with heights in every order.
+    fn by_exhaustion(runs: &[u32], labels: u32) -> usize {
+        let orders = orders(labels);
+        let mut reached: BTreeSet<(usize, usize)> = (0..orders.len()).map(|order| (0, order)).collect();
+        let mut current = reached.clone();
+        for count in 0..runs.len() {
+            let mut next = BTreeSet::new();
+            for &(run, from) in &current {
+                for end in run..runs.len() {
+                    for (to, order) in orders.iter().enumerate() {
+                        if can_show(&orders[from], order, &runs[run..=end]) {
+                            if end + 1 == runs.len() {
+                                return count;
+                            }
+                            if reached.insert((end, to)) {
+                                next.insert((end, to));
+                            }
+                        }
+                    }
+                }
+            }
+            current = next;
+        }
+        unreachable!("a knot per run is enough")
+    }
+
+    fn without_repetitions(mut labels: Vec<u32>) -> Vec<u32> {
+        labels.dedup();
+        labels
+    }
+
+    #[test]
+    fn labels_in_a_row_need_no_knot_and_turns_one_each() {
+        let count = |runs: &[u32], start| knots(runs, 8, start, usize::MAX).len();
+        assert_eq!(count(&[3, 1, 4, 0, 5, 2], Start::Free), 0);
+        assert_eq!(count(&[3, 1, 4, 0, 5, 2], Start::Flat), 2);
+        assert_eq!(count(&[0, 1, 0, 1, 0, 1], Start::Free), 4);
+        assert_eq!(count(&[0, 1, 0, 1, 0, 1], Start::Flat), 5);
+        // Back in reverse order: one knot turns all lines round.
+        assert_eq!(count(&[0, 1, 2, 3, 2, 1, 0], Start::Free), 1);
+        // In the same order again: all heights must be turned round first.
+        assert_eq!(count(&[0, 1, 2, 0, 1, 2], Start::Free), 2);
+    }
+
+    proptest! {
+        /// No fewer knots do, and as few do, over all orders of heights at all knots.
+        #[test]
+        fn as_few_as_by_exhaustion(labels in prop::collection::vec(0_u32..4, 1..10)) {
+            let runs = without_repetitions(labels);
+            prop_assert_eq!(knots(&runs, 4, Start::Free, usize::MAX).len(), by_exhaustion(&runs, 4));
+        }
+
+        /// Fewer runs need no more knots, nor do they from right to left; a limit costs knots, down to one per change.
+        #[test]
+        fn knots_are_monotone(labels in prop::collection::vec(0_u32..8, 1..40), left_out in 0..40_usize, most in 2..6_usize) {
+            let runs = without_repetitions(labels.clone());
+            let count = |runs: &[u32], start, most| knots(runs, 8, start, most).len();
+            let all = count(&runs, Start::Free, usize::MAX);
+            let mut fewer = labels;
+            fewer.remove(left_out % fewer.len());
+            if !fewer.is_empty() {
+                prop_assert!(count(&without_repetitions(fewer), Start::Free, usize::MAX) <= all);
+            }
+            let reversed: Vec<u32> = runs.iter().rev().copied().collect();
+            prop_assert_eq!(count(&reversed, Start::Free, usize::MAX), all);
+            prop_assert!(count(&runs, Start::Free, most) >= all);
+            prop_assert_eq!(count(&runs, Start::Flat, 2), runs.len() - 1);
+            let flat = count(&runs, Start::Flat, usize::MAX);
+            prop_assert!(all <= flat && flat <= all + 2);
+        }
+    }
+}

@@ -96,6 +96,20 @@ fn smallest_gap(runs: &[Run]) -> f64 {
     gaps.reduce(f64::min).unwrap_or(1.0)
 }
 
+/// Labels as numbers that are small: of runs, of the base label, and how many there can be.
+fn numbered(labels: &[u32], base: u32) -> (Vec<u32>, u32, usize) {
+    const SMALL: u32 = 32;
+    let largest = labels.iter().copied().fold(base, u32::max);
+    if largest < SMALL {
+        return (labels.to_vec(), base, largest as usize + 1);
+    }
+    let mut names: Vec<u32> = labels.iter().copied().chain([base]).collect();
+    names.sort_unstable();
+    names.dedup();
+    let number = |label: &u32| names.binary_search(label).expect("one of them") as u32;
+    (labels.iter().map(number).collect(), number(&base), names.len())
+}
+
 /// Which run is flat, and the runs that hold a knot, counted from it: 0 is the flat run, which stands outside where it is none of
 /// those given.
 #[derive(Debug, Clone, PartialEq)]
@@ -106,17 +120,12 @@ struct Layout {
 }
 
 /// As many runs of the base label are tried as the flat one, at most.
-const MOST_FLAT: usize = 5;
+const MOST_FLAT: usize = 3;
 
 impl Layout {
     fn new(given: &[u32], base: u32, most: MostRuns) -> Self {
-        let mut names: Vec<u32> = given.iter().copied().chain([base]).collect();
-        names.sort_unstable();
-        names.dedup();
-        let number = |label: &u32| names.binary_search(label).expect("one of them") as u32;
-        let labels: Vec<u32> = given.iter().map(number).collect();
-        let side = |runs: &[u32]| knots(runs, names.len(), Start::Flat, most.0);
-        let base = number(&base);
+        let (labels, base, count) = numbered(given, base);
+        let side = |runs: &[u32]| knots(runs, count, Start::Flat, most.0);
         let with_base: Vec<usize> = (0..labels.len()).filter(|&i| labels[i] == base).collect();
         // The first, the last, and some between; one in the middle keeps sums short.
         let tried = with_base.len().min(MOST_FLAT);
@@ -154,13 +163,37 @@ pub fn hinges(runs: &[Run], base: u32, a: f64, most: MostRuns, round: impl Fn(f6
     if let Some(flat) = layout.flat {
         let left: Vec<Run> = runs[..=flat].iter().rev().map(mirrored).collect();
         let (left, right) = (side(&left, &layout.left)?, side(&runs[flat..], &layout.right)?);
-        return Some(sided(true, left).chain(sided(false, right)).collect());
+        let hinges: Vec<SidedHinge> = sided(true, left).chain(sided(false, right)).collect();
+        return (most == MostRuns::TWO || all_win(runs, &hinges, base, a)).then_some(hinges);
     }
     // The flat run ends so far outside that the first hinge is within the overhang.
     let end = runs[0].first - outside(runs, most) / 0.75;
     let flat = Run { label: base, first: end, last: end };
     let all: Vec<Run> = std::iter::once(flat).chain(runs.iter().copied()).collect();
-    Some(sided(false, side(&all, &layout.right)?).collect())
+    let hinges: Vec<SidedHinge> = sided(false, side(&all, &layout.right)?).collect();
+    (most == MostRuns::TWO || all_win(runs, &hinges, base, a)).then_some(hinges)
+}
+
+/// Whether every run is won by its label, by more than sums in double precision can be off.
+fn all_win(runs: &[Run], hinges: &[SidedHinge], base: u32, a: f64) -> bool {
+    let largest = runs.iter().map(|run| run.label).fold(base, u32::max) as usize;
+    let terms = (hinges.len() + 2) as f64;
+    let wins = |x: f64, label: u32| {
+        // The last is a label without runs.
+        let (mut scores, mut sizes) = (vec![0.0; largest + 2], vec![0.0; largest + 2]);
+        (scores[base as usize], sizes[base as usize]) = (a, a);
+        for SidedHinge { leftward, hinge } in hinges {
+            let over = if *leftward { -x - hinge.at } else { x - hinge.at }.max(0.0);
+            for &(l, bend) in hinge.bends.iter().filter(|_| over > 0.0) {
+                scores[l as usize] += bend * over;
+                sizes[l as usize] += (bend * over).abs();
+            }
+        }
+        let own = label as usize;
+        let beats = |l: usize| scores[own] - scores[l] > terms * f64::EPSILON * (sizes[own] + sizes[l]);
+        (0..largest + 2).all(|l| l == own || beats(l))
+    };
+    runs.iter().all(|run| wins(run.first, run.label) && wins(run.last, run.label))
 }
 
 /// Where neighboring runs are told apart: halfway between them.
@@ -177,6 +210,8 @@ fn one_side(runs: &[Run], knots: &[usize], a: f64, round: impl Fn(f64) -> f64) -
     names.sort_unstable();
     names.dedup();
     let number = |label: u32| names.binary_search(&label).expect("one of them");
+    // One curve more: that of all labels that have no run here. In the end it is taken from all others, and is 0.
+    let curves = names.len() + 1;
     let boundaries = boundaries(runs);
     // The first stands as far to the right as it can.
     let mut places = vec![round(boundaries[0] - (runs[1].first - runs[0].last) / 4.0)];
@@ -191,18 +226,19 @@ fn one_side(runs: &[Run], knots: &[usize], a: f64, round: impl Fn(f64) -> f64) -
     let nodes: Vec<f64> = places.iter().copied().chain([end]).collect();
     let scale = end - places[0];
     let widths: Vec<f64> = nodes.windows(2).map(|pair| (pair[1] - pair[0]) / scale).collect();
-    let mut first = vec![0.0; names.len()];
+    let mut first = vec![0.0; curves];
     first[number(runs[0].label)] = a;
-    let ask = |power: f64| heights(&first, &widths, &demands(runs, &nodes, (a, power), &number, names.len()));
+    let ask = |power: f64| heights(&first, &widths, &demands(runs, &nodes, (a, power), &number, curves));
     // Near small gaps less is asked for; how much less is tried out.
     let found = POWERS.into_iter().find_map(ask)?;
-    let levels: Vec<&[f64]> = std::iter::once(&first[..]).chain(found.chunks_exact(names.len())).collect();
-    let mut slopes = vec![0.0; names.len()];
+    let levels: Vec<&[f64]> = std::iter::once(&first[..]).chain(found.chunks_exact(curves)).collect();
+    let mut slopes = vec![0.0; curves];
     let mut hinges = Vec::new();
     for (k, at) in places.into_iter().enumerate() {
         let next: Vec<f64> =
-            (0..names.len()).map(|l| (levels[k + 1][l] - levels[k][l]) / (nodes[k + 1] - nodes[k])).collect();
-        let bends = (0..names.len()).map(|l| (names[l], next[l] - slopes[l])).collect();
+            (0..curves).map(|l| (levels[k + 1][l] - levels[k][l]) / (nodes[k + 1] - nodes[k])).collect();
+        let common = next[names.len()] - slopes[names.len()];
+        let bends = names.iter().enumerate().map(|(l, &name)| (name, next[l] - slopes[l] - common)).collect();
         hinges.push(LabelHinge { at, bends });
         slopes = next;
     }
@@ -219,7 +255,7 @@ fn demands(
     nodes: &[f64],
     (a, power): (f64, f64),
     number: &impl Fn(u32) -> usize,
-    labels: usize,
+    curves: usize,
 ) -> Vec<Demand> {
     let gaps: Vec<f64> = runs.windows(2).map(|pair| pair[1].first - pair[0].last).collect();
     let widest = gaps.iter().copied().fold(0.0, f64::max);
@@ -241,7 +277,7 @@ fn demands(
             }
             let weights = [nodes[node] - x, x - nodes[node - 1]].map(|part| part / (nodes[node] - nodes[node - 1]));
             let above = number(run.label);
-            let others = (0..labels).filter(|&below| below != above);
+            let others = (0..curves).filter(|&below| below != above);
             all.extend(others.map(|below| Demand { node, weights, above, below, margin }));
         }
     }
@@ -283,4 +319,118 @@ fn one_per_change(runs: &[Run], a: f64, round: impl Fn(f64) -> f64) -> Option<Ve
         (height, slopes) = (next, new);
     }
     Some(hinges)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The smallest distance of the right label's score from another's, over the sizes of what is added up.
+    fn worst(ids: &[(f64, u32)], hinges: &[SidedHinge], base: u32, a: f64) -> (f64, f64) {
+        let (mut margin, mut size) = (f64::INFINITY, 0.0_f64);
+        for &(x, label) in ids {
+            let mut scores = [0.0; 9];
+            scores[base as usize] = a;
+            for SidedHinge { leftward, hinge } in hinges {
+                let over = if *leftward { -x - hinge.at } else { x - hinge.at }.max(0.0);
+                for &(l, bend) in &hinge.bends {
+                    scores[l as usize] += bend * over;
+                    size = size.max((bend * over).abs());
+                }
+            }
+            let others = (0..9).filter(|&other| other != label as usize);
+            margin = others.map(|other| scores[label as usize] - scores[other]).fold(margin, f64::min);
+        }
+        (margin, size)
+    }
+
+    /// Runs of one or two ids with distances over so many orders of magnitude.
+    fn ids(labels: &[u32], distances: &[f64], orders: f64) -> Vec<(f64, u32)> {
+        let mut x = 0.0;
+        let mut out: Vec<(f64, u32)> = Vec::new();
+        for (&label, pair) in labels.iter().zip(distances.chunks_exact(2)) {
+            x += 10.0_f64.powf(-orders * pair[0]);
+            out.push((x, label));
+            if pair[1] > 0.5 {
+                x += 10.0_f64.powf(-orders * (2.0 * pair[1] - 1.0));
+                out.push((x, label));
+            }
+        }
+        out
+    }
+
+    proptest! {
+        /// Where any label will do for an id, no more hinges are needed than before, but for what the choice of the flat run costs.
+        #[test]
+        fn an_id_left_out_adds_no_hinge(
+            labels in prop::collection::vec(0_u32..4, 2..12),
+            left_out in 0..12_usize,
+            base in 0_u32..5,
+        ) {
+            let ids: Vec<(f64, u32)> = labels.iter().enumerate().map(|(i, &label)| (i as f64, label)).collect();
+            let left_out = left_out % ids.len();
+            let fewer = ids.iter().enumerate().filter(|(i, _)| *i != left_out).map(|(_, id)| *id);
+            let (fewer, all) = (runs(fewer), runs(ids.iter().copied()));
+            prop_assert!(cost(&fewer, base, MostRuns::TWO) <= cost(&all, base, MostRuns::TWO));
+            prop_assert!(cost(&fewer, base, MostRuns::ANY) <= cost(&all, base, MostRuns::ANY) + 1);
+        }
+
+        /// With a hinge per change every run is won by its label, at all scales.
+        #[test]
+        fn each_run_is_won_by_its_label(
+            ids in prop::collection::btree_set(0_i32..400, 2..30),
+            labels in prop::collection::vec(0_u32..4, 30),
+            base in 0_u32..4,
+            a in 0.25_f64..8.0,
+        ) {
+            let ids: Vec<(f64, u32)> = ids.into_iter().zip(labels).map(|(x, l)| (f64::from(x), l)).collect();
+            let runs = runs(ids.iter().copied());
+            let hinges = hinges(&runs, base, a, MostRuns::TWO, |x| x).unwrap();
+            prop_assert_eq!(hinges.len(), cost(&runs, base, MostRuns::TWO));
+            prop_assert!(worst(&ids, &hinges, base, a).0 > a / 4.0);
+        }
+
+        /// Whatever the distances: with the most that are found as many hinges are built as are counted, and every run is won by its
+        /// label, by more than sums of that size can be off. There are no more than one per change.
+        #[test]
+        fn few_hinges_do(
+            labels in prop::collection::vec(0_u32..8, 2..40),
+            distances in prop::collection::vec(0.0..1.0_f64, 80),
+            orders in 0.0..12.0_f64,
+            kinds in 2_u32..9,
+            base in 0_u32..9,
+        ) {
+            let labels: Vec<u32> = labels.into_iter().map(|label| label % kinds).collect();
+            let ids = ids(&labels, &distances, orders);
+            let runs = runs(ids.iter().copied());
+            let mut most = MostRuns::ANY;
+            let found = loop {
+                let found = hinges(&runs, base, 0.25, most, |x| x);
+                if let Some(found) = found.filter(|_| most > MostRuns::TWO) {
+                    break found;
+                }
+                let Some(fewer) = most.fewer() else { return Ok(()) };
+                most = fewer;
+            };
+            prop_assert_eq!(found.len(), cost(&runs, base, most));
+            prop_assert!(found.len() <= cost(&runs, base, MostRuns::TWO));
+            let (margin, size) = worst(&ids, &found, base, 0.25);
+            prop_assert!(margin > 0.0, "{margin} {size}");
+        }
+
+        /// Where distances are alike and labels few, the fewest hinges are found, with wide margins.
+        #[test]
+        fn the_fewest_are_found_for_even_distances(
+            labels in prop::collection::vec(0_u32..4, 2..24),
+            distances in prop::collection::vec(0.0..1.0_f64, 48),
+            base in 0_u32..4,
+        ) {
+            let ids = ids(&labels, &distances, 0.5);
+            let runs = runs(ids.iter().copied());
+            let found = hinges(&runs, base, 0.25, MostRuns::ANY, |x| x).expect("hinges");
+            let (margin, size) = worst(&ids, &found, base, 0.25);
+            prop_assert!(margin > 1e-9 * size.max(0.25), "{margin} {size}");
+        }
+    }
 }
