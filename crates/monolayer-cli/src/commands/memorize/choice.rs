@@ -58,7 +58,8 @@ const CLASS: &str = "this mask, start token and sharing of units, and any keys, 
 /// The field `least_units` of `--json`.
 pub fn least_units(compiled: &Compiled) -> Value {
     let field = |choice: &Choice| {
-        let by = "two labels that take turns along a line of counts";
+        let by =
+            "the knots that labels need along lines and in planes of counts, in every order that keys and queries give";
         json!({ "units": choice.least_units, "class": CLASS, "by": by })
     };
     chosen(compiled).map_or(Value::Null, field)

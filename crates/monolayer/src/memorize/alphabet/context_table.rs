@@ -1,11 +1,12 @@
 //! The contexts of a dataset over a small alphabet, each once: what a search evaluates thousands of times.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::architecture::{Architecture, Gates, Reads};
 use super::scalars::Scalars;
 use crate::context_map::standard_deviation;
 use crate::data::context::{Contexts, START};
+use crate::memorize::gated::label_hinges::label_cost;
 
 /// Every different context of some sequences: a token with the tokens it sees, and its label.
 ///
@@ -193,26 +194,20 @@ impl ContextTable {
             .map(|(&id, &(query, label))| (self.group(query, gates), id, label))
             .collect();
         sorted.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.cmp(&b.2)));
-        let (mut collisions, mut changes, mut gap, mut groups) = (0, 0, f64::INFINITY, 0);
-        // How many groups have each label.
-        let mut with_label: HashMap<u32, (usize, u32)> = HashMap::new();
-        let mut last: Option<(u32, f64, u32)> = None;
-        for &(group, id, label) in &sorted {
-            groups += usize::from(last.is_none_or(|(last, _, _)| last != group));
-            if let Some((_, before, other)) = last.filter(|&(last, _, other)| last == group && other != label) {
-                changes += 1;
-                gap = gap.min(id - before);
-                collisions += usize::from(id - before <= TOO_CLOSE * spread && other != label);
+        let (mut collisions, mut gap) = (0, f64::INFINITY);
+        let mut lists: Vec<Vec<u32>> = Vec::new();
+        for list in sorted.chunk_by(|a, b| a.0 == b.0) {
+            let mut runs = vec![list[0].2];
+            for pair in list.windows(2).filter(|pair| pair[0].2 != pair[1].2) {
+                let apart = pair[1].1 - pair[0].1;
+                gap = gap.min(apart);
+                collisions += usize::from(apart <= TOO_CLOSE * spread);
+                runs.push(pair[1].2);
             }
-            let (count, seen_in) = with_label.entry(label).or_insert((0, u32::MAX));
-            if *seen_in != group {
-                (*count, *seen_in) = (*count + 1, group);
-            }
-            last = Some((group, id, label));
+            lists.push(runs);
         }
-        let most = with_label.iter().map(|(&label, &(count, _))| (count, std::cmp::Reverse(label))).max();
-        let (count, std::cmp::Reverse(default)) = most.unwrap_or((0, std::cmp::Reverse(0)));
-        UnitCount { collisions, units: changes + groups - count, gap: gap / spread, default }
+        let (units, default) = least_hinges(&lists);
+        UnitCount { collisions, units, gap: gap / spread, default }
     }
 
     /// The number of a query's group, below `u32::MAX`.
@@ -242,6 +237,27 @@ impl ContextTable {
         let (query, label) = self.of_context[context];
         (query, label, &self.seen[self.offsets[context] as usize..self.offsets[context + 1] as usize])
     }
+}
+
+/// The fewest hinges for the labels of runs in some lists, and the label that wins without any.
+fn least_hinges(lists: &[Vec<u32>]) -> (usize, u32) {
+    /// As many labels are tried, those that most lists have.
+    const MOST_TRIED: usize = 2;
+    // In how many lists each label is, and the last of them.
+    let mut with_label: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
+    for (i, list) in lists.iter().enumerate() {
+        for &label in list {
+            let (count, last) = with_label.entry(label).or_insert((0, usize::MAX));
+            if *last != i {
+                (*count, *last) = (*count + 1, i);
+            }
+        }
+    }
+    let mut tried: Vec<u32> = with_label.keys().copied().collect();
+    tried.sort_by_key(|label| std::cmp::Reverse(with_label[label].0));
+    tried.truncate(MOST_TRIED);
+    let units = |&base: &u32| (lists.iter().map(|list| label_cost(list, base)).sum(), base);
+    tried.iter().map(units).min_by_key(|&(units, _)| units).unwrap_or((0, 0))
 }
 
 /// Divides the multiplicities of a sorted list by their greatest common divisor: attention sees proportions.

@@ -4,14 +4,22 @@
 //! r = 0, 1, 2, ... Then `g = sum_j (c_j + r b_j) p_j e^(y p_j) / sum_j (c_j + r b_j) e^(y p_j)` is a quotient of two functions linear
 //! in r, so it is monotone in r, whatever the keys p and the query y.
 //!
-//! **Two labels take turns only as often as units allow.** Let q units serve a list of tokens that share them. The difference of two
-//! labels' scores is then a constant and q hinges of the id: a linear spline with q knots at most, which changes its sign at most q + 1
-//! times. So if two labels take turns m times along a line, q is m - 1 at least, and 1 at least where there is anything to change.
+//! **In a plane of counts they have finitely many orders**, whatever the keys and the query: see [`super::plane_orders`].
+//!
+//! **Units are knots.** Let q units serve a list of tokens that share them. The score of each label is then a constant and q hinges of
+//! the id: linear between q knots at most. So q is at least the number of knots that [`crate::memorize::gated::knots`] says some
+//! contexts of the list need, and 1 at least where there is anything to change.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::architecture::Gates;
 use super::context_table::ContextTable;
+use super::plane_orders::{PlanePoint, least_knots};
+use crate::memorize::gated::knots::{Start, knots};
+
+/// Orders of planes that are looked at in all, and the most contexts of a plane.
+const MOST_ORDERS: usize = 1_000_000;
+const MOST_POINTS: usize = 48;
 
 /// The label of each context of a query, by the counts of what it sees.
 type Labels = HashMap<Vec<(u32, u32)>, u32>;
@@ -27,15 +35,17 @@ impl ContextTable {
             let counts = seen.iter().map(|&(key, count)| (key, count as u32)).collect();
             of_query.entry(query).or_default().insert(counts, label);
         }
-        let mut turns: BTreeMap<u32, usize> = BTreeMap::new();
+        let mut knots: BTreeMap<u32, usize> = BTreeMap::new();
+        let mut budget = MOST_ORDERS;
         for (&query, contexts) in of_query.iter().filter(|_| self.lines_are_few()) {
-            let most = turns.entry(self.group(query, gates)).or_default();
-            *most = (*most).max(most_turns(contexts));
+            let most = knots.entry(self.group(query, gates)).or_default();
+            *most = (*most).max(along_lines(contexts));
+            *most = (*most).max(in_planes(contexts, *most, &mut budget));
         }
         let least = |default: u32| {
             let of_group = |(group, list): (&u32, &BTreeSet<u32>)| {
                 let needs_one = usize::from(list.iter().any(|&label| label != default));
-                needs_one.max(turns.get(group).map_or(0, |&turns| turns.saturating_sub(1)))
+                needs_one.max(knots.get(group).copied().unwrap_or(0))
             };
             labels.iter().map(of_group).sum()
         };
@@ -44,8 +54,8 @@ impl ContextTable {
     }
 }
 
-/// The most that two labels take turns along a line of counts: one key more at each step, or one key more and another less.
-fn most_turns(contexts: &Labels) -> usize {
+/// The most knots that a line of counts needs: one key more at each step, or one key more and another less.
+fn along_lines(contexts: &Labels) -> usize {
     let keys: BTreeSet<u32> = contexts.keys().flatten().map(|&(key, _)| key).collect();
     let mut most = 0;
     for (counts, &label) in contexts {
@@ -61,22 +71,45 @@ fn most_turns(contexts: &Labels) -> usize {
                     along.push(label);
                     at = next;
                 }
-                most = most.max(turns_of_two(&along));
+                most = most.max(knots_of(along));
             }
         }
     }
     most
 }
 
-/// How often two labels of a list take turns, at most, the others left out.
-fn turns_of_two(along: &[u32]) -> usize {
-    let labels: BTreeSet<u32> = along.iter().copied().collect();
-    let turns = |a: u32, b: u32| {
-        let of_two: Vec<u32> = along.iter().copied().filter(|&label| label == a || label == b).collect();
-        of_two.windows(2).filter(|pair| pair[0] != pair[1]).count()
-    };
-    let pairs = labels.iter().flat_map(|&a| labels.range(..a).map(move |&b| (a, b)));
-    pairs.map(|(a, b)| turns(a, b)).max().unwrap_or(0)
+/// The knots that labels in a row need.
+fn knots_of(mut row: Vec<u32>) -> usize {
+    row.dedup();
+    let labels = row.iter().max().map_or(0, |&label| label as usize + 1);
+    knots(&row, labels, Start::Free, usize::MAX).len()
+}
+
+/// The most knots that the contexts need which see three keys and no others, where that is more than `most`; else `most`.
+fn in_planes(contexts: &Labels, mut most: usize, budget: &mut usize) -> usize {
+    let keys: BTreeSet<u32> = contexts.keys().flatten().map(|&(key, _)| key).collect();
+    let keys: Vec<u32> = keys.into_iter().collect();
+    let labels = contexts.values().max().map_or(0, |&label| label as usize + 1);
+    for (i, &a) in keys.iter().enumerate() {
+        for (j, &b) in keys[..i].iter().enumerate() {
+            for &c in &keys[..j] {
+                let within =
+                    contexts.iter().filter_map(|(counts, &label)| Some((coordinates(counts, [a, b, c])?, label)));
+                let mut points: Vec<PlanePoint> = within.collect();
+                points.sort_unstable();
+                if (4..=MOST_POINTS).contains(&points.len()) {
+                    most = least_knots(&points, labels, most, budget).unwrap_or(most);
+                }
+            }
+        }
+    }
+    most
+}
+
+/// The counts of three keys; none where others are seen.
+fn coordinates(counts: &[(u32, u32)], keys: [u32; 3]) -> Option<[i64; 3]> {
+    let of = |key: u32| counts.iter().find(|&&(k, _)| k == key).map_or(0, |&(_, count)| i64::from(count));
+    counts.iter().all(|(key, _)| keys.contains(key)).then(|| keys.map(of))
 }
 
 /// Counts with one of a key more and one of another less; none where there is none to take away.

@@ -4,6 +4,7 @@
 pub mod architecture;
 pub mod context_table;
 mod least_units;
+pub mod plane_orders;
 pub mod scalars;
 pub mod search;
 
@@ -70,6 +71,14 @@ impl Choice {
         choose(sequences, memorizer)
     }
 
+    /// The same with the units that were built: more than were counted where machine numbers do not bear the slopes that few need.
+    #[must_use]
+    pub fn with_units(&self, units: usize) -> Self {
+        let mut choice = self.clone();
+        choice.alternatives[0].units = Some(units);
+        choice
+    }
+
     /// The settings that the choice amounts to.
     pub fn settings<'a>(&self, memorizer: &Memorizer<'a>) -> Memorizer<'a> {
         let positions = if self.architecture.reads.positions() { Positions::OneHot } else { Positions::None };
@@ -134,7 +143,7 @@ fn budgets(memorizer: &Memorizer) -> (impl Fn(&ContextTable) -> Budget, impl Fn(
     let n = memorizer.candidates;
     (
         move |table: &ContextTable| Budget::new(table, n, n),
-        move |table: &ContextTable| Budget::new(table, 2 * n, 16 * n),
+        move |table: &ContextTable| Budget::new(table, 2 * n, 40 * n),
     )
 }
 

@@ -1,7 +1,9 @@
 //! Words with classes into gated units: the proof of Corollary 2, in order.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
+use super::partition::ListLimits;
 use super::proof::{LabelProof, LabelProver};
 use super::{Covered, GatePlan, Gated, unit_names};
 use crate::arithmetic::kernels::Real;
@@ -138,14 +140,17 @@ impl Compilation<'_> {
         let covered = if self.choice.is_none() { Some(plan.cover()?) } else { None };
         let covered = covered.as_ref();
         match precision {
-            Precision::F32 => self.build::<f32>(&plan, covered),
-            Precision::F64 => self.build::<f64>(&plan, covered),
+            Precision::F32 => self.build::<f32>(&plan, covered, usize::MAX),
+            Precision::F64 => self.build::<f64>(&plan, covered, usize::MAX),
             Precision::Auto | Precision::Exact => {
-                let single = self.build::<f32>(&plan, covered);
+                // Single precision is worth some units.
+                let worth =
+                    self.choice.and_then(|choice| choice.alternatives[0].units).map_or(usize::MAX, |u| u + u / 10);
+                let single = self.build::<f32>(&plan, covered, worth);
                 if single.as_ref().is_ok_and(Compiled::is_proved) {
                     return single;
                 }
-                let mut double = self.build::<f64>(&plan, covered)?;
+                let mut double = self.build::<f64>(&plan, covered, usize::MAX)?;
                 let proved = single.as_ref().map_or(0, Compiled::certified);
                 if let Details::Gated(details) = &mut double.details {
                     details.proved_in_single = Some(proved);
@@ -166,17 +171,41 @@ impl Compilation<'_> {
         }
     }
 
+    /// The units in the precision of `R`. Lists of tokens whose labels are not proved get more units, up to `most` in all.
+    fn gated<R: Real>(&self, plan: &GatePlan, covered: Option<&Covered>, most: usize) -> Result<Gated> {
+        let round = |x| R::from_f64(x).to_f64();
+        let Some(choice) = self.choice else { return plan.units(covered.expect("a cover"), round) };
+        let gates = choice.architecture.gates;
+        let mut limits = ListLimits::default();
+        let mut gated = plan.partition_units(gates, &mut limits, round)?;
+        loop {
+            let model = self.assemble::<R>(&gated);
+            let proof = LabelProver::new(&self.view, &self.agreement, &model).prove::<R>();
+            let (by_word, by_place) = gates.reads();
+            let list = |&t: &usize| {
+                let word = if by_word { self.view.token_ids[t] } else { 0 };
+                (word, if by_place { self.view.place(t).1 } else { 0 })
+            };
+            let open: BTreeSet<(u32, usize)> = self.unproved(&proof).iter().map(list).collect();
+            let lowered = open.into_iter().filter(|&list| limits.lower(list)).count();
+            if lowered == 0 {
+                return Ok(gated);
+            }
+            let next = plan.partition_units(gates, &mut limits, round)?;
+            if next.units.len() > most {
+                return Ok(gated);
+            }
+            gated = next;
+        }
+    }
+
     /// The units in the precision of `R`, the model, and what can be proved of it.
-    fn build<R: Real>(&self, plan: &GatePlan, covered: Option<&Covered>) -> Result<Compiled>
+    fn build<R: Real>(&self, plan: &GatePlan, covered: Option<&Covered>, most: usize) -> Result<Compiled>
     where
         AnyModel: From<Model<R>>,
     {
         let data = self.data;
-        let round = |x| R::from_f64(x).to_f64();
-        let gated = match (self.choice, covered) {
-            (Some(choice), _) => plan.partition_units(choice.architecture.gates, round),
-            (None, covered) => plan.units(covered.expect("a cover"), round),
-        }?;
+        let gated = self.gated::<R>(plan, covered, most)?;
         let model = self.assemble::<R>(&gated);
         let prover = LabelProver::new(&self.view, &self.agreement, &model);
         let proof = prover.prove::<R>();
@@ -213,7 +242,7 @@ impl Compilation<'_> {
                 units: gated.counts,
                 ratios,
                 proved_in_single: None,
-                choice: self.choice.cloned(),
+                choice: self.choice.map(|choice| choice.with_units(gated.units.len())),
             }),
             storage: Storage::Auto,
             names: None,

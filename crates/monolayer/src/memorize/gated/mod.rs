@@ -8,6 +8,8 @@
 
 mod compile;
 pub mod halfspace_cover;
+mod heights;
+pub mod knots;
 pub mod label_hinges;
 mod off_units;
 mod partition;
@@ -25,7 +27,7 @@ use crate::arithmetic::matrix::Matrix;
 use crate::context_map::View;
 use crate::error::{Error, Result};
 use halfspace_cover::{CodePoints, Codes, Halfspace, cover};
-use label_hinges::{Run, SidedHinge};
+use label_hinges::{MostRuns, Run, SidedHinge};
 
 /// How far the commonest label wins where no unit fires; units win by 1 at least.
 const DEFAULT_STRENGTH: f64 = 0.25;
@@ -66,8 +68,8 @@ struct WordGroup {
 
 impl WordGroup {
     /// How far above the lowest hinge ids can be, where all ids are from `low` to `high`.
-    fn range(&self, base: u32, low: f64, high: f64) -> f64 {
-        let reach = high - (self.runs[0].first - label_hinges::overhang(&self.runs, base));
+    fn range(&self, base: u32, most: MostRuns, low: f64, high: f64) -> f64 {
+        let reach = high - (self.runs[0].first - label_hinges::overhang(&self.runs, base, most));
         // The gate keeps a tenth of its drop as room for rounding, which has room for a little more reach.
         if reach > 1.1 * (high - low) { reach } else { high - low }
     }
@@ -136,7 +138,7 @@ impl GatePlan<'_> {
         let hinges = |(g, gate): &(usize, Gate)| {
             let word = groups[*g].word as usize;
             let strength = if base[word] == self.default { DEFAULT_STRENGTH } else { strength[word] };
-            self.hinges(&groups[*g].runs, gate, base[word], strength, round)
+            self.hinges(&groups[*g].runs, gate, (base[word], strength), MostRuns::TWO, round).ok_or_else(ids_too_close)
         };
         let hinges: Vec<Result<Vec<Unit>>> = gates.par_iter().map(hinges).collect();
         for hinges in hinges {
@@ -199,7 +201,8 @@ impl GatePlan<'_> {
             labels.push(self.default);
             labels.sort_unstable();
             labels.dedup();
-            let left = |&label: &u32| word.iter().map(|g| label_hinges::cost(&g.runs, label)).sum::<usize>();
+            let left =
+                |&label: &u32| word.iter().map(|g| label_hinges::cost(&g.runs, label, MostRuns::TWO)).sum::<usize>();
             // A base label costs a share of a unit, so among equals the default wins.
             let best = labels.iter().min_by_key(|&label| (left(label), *label != self.default, *label));
             bases[word[0].word as usize] = *best.expect("the default at least");
@@ -327,7 +330,7 @@ impl GatePlan<'_> {
             let word = groups[list[0]].word as usize;
             let word_gate = alone(words, &all, word).ok_or_else(|| too_close("word", word))?;
             let gate = |&g: &usize| {
-                let range = groups[g].range(base[word], low, high);
+                let range = groups[g].range(base[word], MostRuns::TWO, low, high);
                 (g, Gate::new(&word_gate, place_gates.get(&groups[g].place), range))
             };
             Ok(list.iter().map(gate).collect())
@@ -341,24 +344,26 @@ impl GatePlan<'_> {
         self.view.vectors.positions.as_ref().map_or(0, |p| p.rows - self.view.vectors.first_place())
     }
 
-    /// Hinges along the id for the tokens that a gate holds open.
-    fn hinges(&self, runs: &[Run], gate: &Gate, base: u32, strength: f64, round: fn(f64) -> f64) -> Result<Vec<Unit>> {
+    /// Hinges along the id for the tokens that a gate holds open, where a base label of some strength wins without them.
+    fn hinges(
+        &self,
+        runs: &[Run],
+        gate: &Gate,
+        (base, strength): (u32, f64),
+        most: MostRuns,
+        round: fn(f64) -> f64,
+    ) -> Option<Vec<Unit>> {
         let slope = round(gate.slope);
         let bias = |at: f64| round(-gate.own - slope * at);
         let place = |at: f64| (-gate.own - bias(at)) / slope;
-        let hinges = label_hinges::hinges(runs, base, strength, place).ok_or_else(|| {
-            Error::too_close(
-                "the ids of two contexts are too close for the precision of the model",
-                "use `precision` f64",
-            )
-        })?;
+        let hinges = label_hinges::hinges(runs, base, strength, most, place)?;
         let unit = |SidedHinge { leftward, hinge }: &SidedHinge| {
             let per_step: Vec<(u32, f64)> = hinge.bends.iter().map(|&(label, bend)| (label, bend / slope)).collect();
             let output = self.output(&per_step, round);
             let id = if *leftward { -slope } else { slope };
             Unit { code: gate.code.clone(), id, bias: bias(hinge.at), output }
         };
-        Ok(hinges.iter().map(unit).collect())
+        Some(hinges.iter().map(unit).collect())
     }
 }
 
@@ -367,6 +372,10 @@ fn alone(codes: &Codes, list: &[(u32, u32)], code: usize) -> Option<Halfspace> {
     let others: Vec<bool> = (0..list.len()).map(|i| i != code).collect();
     let found = cover(&CodePoints::new(codes, None, list), &[code], &others);
     found.ok().and_then(|list| list.into_iter().next())
+}
+
+fn ids_too_close() -> Error {
+    Error::too_close("the ids of two contexts are too close for the precision of the model", "use `precision` f64")
 }
 
 fn too_close(what: &str, number: usize) -> Error {

@@ -1,21 +1,52 @@
 //! Hidden units that tokens share by word, by place, by both or by neither, over one-hot codes.
 
-use super::{DEFAULT_STRENGTH, Gate, GatePlan, Gated, WordGroup, label_hinges};
+use std::collections::BTreeMap;
+
+use super::label_hinges::{self, MostRuns};
+use super::{DEFAULT_STRENGTH, Gate, GatePlan, Gated, WordGroup, ids_too_close};
 use crate::error::Result;
 use crate::memorize::alphabet::architecture::Gates;
 
+/// How many runs may have a part in a segment, by list: its word and its place, 0 where they do not count. Any number where a list is
+/// not named.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ListLimits(BTreeMap<(u32, usize), MostRuns>);
+
+impl ListLimits {
+    fn of(&self, list: (u32, usize)) -> MostRuns {
+        self.0.get(&list).copied().unwrap_or(MostRuns::ANY)
+    }
+
+    /// Allows fewer for a list; whether it had any to spare.
+    pub fn lower(&mut self, list: (u32, usize)) -> bool {
+        let fewer = self.of(list).fewer();
+        self.0.extend(fewer.map(|fewer| (list, fewer)));
+        fewer.is_some()
+    }
+}
+
 impl GatePlan<'_> {
     /// The hidden units, rounded to a precision by `round`, where tokens share them as `gates` say. The default label wins
-    /// without units; whatever differs from it is hinges.
-    pub fn partition_units(&self, gates: Gates, round: fn(f64) -> f64) -> Result<Gated> {
+    /// without units; whatever differs from it is hinges. The limits are lowered where no hinges were found.
+    pub fn partition_units(&self, gates: Gates, limits: &mut ListLimits, round: fn(f64) -> f64) -> Result<Gated> {
         let (by_word, by_place) = gates.reads();
         let (low, high) = self.context_ids.iter().fold((f64::MAX, f64::MIN), |(l, h), &g| (l.min(g), h.max(g)));
         let mut units = Vec::new();
         for group in self.groups(by_word, by_place)? {
-            if label_hinges::cost(&group.runs, self.default) > 0 {
-                let gate = self.one_hot_gate(&group, (by_word, by_place), group.range(self.default, low, high));
-                units.extend(self.hinges(&group.runs, &gate, self.default, DEFAULT_STRENGTH, round)?);
+            let list = (group.word, group.place);
+            let hinges = |most: MostRuns| {
+                if label_hinges::cost(&group.runs, self.default, most) == 0 {
+                    return Some(Vec::new());
+                }
+                let range = group.range(self.default, most, low, high);
+                let gate = self.one_hot_gate(&group, (by_word, by_place), range);
+                self.hinges(&group.runs, &gate, (self.default, DEFAULT_STRENGTH), most, round)
+            };
+            let mut found = hinges(limits.of(list));
+            while found.is_none() && limits.lower(list) {
+                found = hinges(limits.of(list));
             }
+            units.extend(found.ok_or_else(ids_too_close)?);
         }
         let counts = [0, 0, units.len()];
         let default = self.output(&[(self.default, DEFAULT_STRENGTH)], round);
