@@ -7,7 +7,7 @@ use monolayer::data::LabelScheme;
 use monolayer::data::context::{Agreement, Contexts, check_mask, distinct_rows};
 use monolayer::data::embedding::Embedding;
 use monolayer::data::separation::{Separation, separation};
-use monolayer::data::{Labels, Split, Tokens};
+use monolayer::data::{DataOptions, Format, Labels, Split, Tokens};
 use monolayer::fs::replace_file;
 use monolayer::{Dataset, Error};
 use serde_json::{Value, json};
@@ -273,5 +273,29 @@ pub fn write(data: &Dataset, path: &Path) -> Result<(), Error> {
         }
         text.push('\n');
     }
+    comes_back(data, path, &text)?;
     replace_file(path, text.as_bytes())
+}
+
+/// Refuses columns that would be read as other words or labels: with `--format conll`, or without, unless a format is asked for then.
+fn comes_back(data: &Dataset, path: &Path, text: &str) -> Result<(), Error> {
+    let name = path.to_string_lossy();
+    let same = |other: &Dataset| {
+        let token = |data: &Dataset, t| (data.token_text(t), data.label_text(t));
+        other.offsets == data.offsets && (0..data.tokens()).all(|t| token(other, t) == token(data, t))
+    };
+    let help = "leave --out out; --canonical writes all data";
+    for format in [Some(Format::Conll), None] {
+        let options = DataOptions { format, ..DataOptions::default() };
+        match Dataset::read_with(&name, text.as_bytes(), &options) {
+            Ok(reading) if !same(&reading.data) => {
+                let (first, label) = (data.token_text(0), data.label_text(0));
+                let what = format!("{name}: columns that start with {first:?} {label:?} would be read as other data");
+                return Err(Error::mismatch(what, help));
+            }
+            Err(error) if format.is_some() => return Err(error),
+            _ => (),
+        }
+    }
+    Ok(())
 }

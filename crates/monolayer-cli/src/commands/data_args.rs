@@ -121,6 +121,7 @@ impl ReadArgs {
             sentence: self.sentence.clone(),
             label_at: self.label_at,
             padding: self.padding.clone(),
+            most_bytes: None,
         }
     }
 

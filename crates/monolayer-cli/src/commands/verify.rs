@@ -5,7 +5,7 @@ use std::str::FromStr as _;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use monolayer::data::{Format, Split};
+use monolayer::data::{DataOptions, Format, Split};
 use monolayer::{Dataset, Error};
 use monolayer_check::error::Error as CheckError;
 use monolayer_check::open_data::{self, Source};
@@ -143,7 +143,8 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
 /// The dataset for the checker. What its own readers read, they read; everything else the library converts to the canonical
 /// form, and the report says so.
 fn source(name: &str, read: &ReadArgs, check: &Options, shared: &Shared) -> Result<Source, CheckError> {
-    let (options, limits) = (read.options(), &check.limits);
+    let limits = &check.limits;
+    let options = DataOptions { most_bytes: Some(limits.bytes as u64), ..read.options() };
     if name.starts_with("task:") {
         Dataset::open_with(name, &options).map_err(|e| told(name, &e))?;
         return open_data::open(name, None, limits);

@@ -170,3 +170,35 @@ fn all_commands_that_read_data_have_the_same_options() {
         }
     }
 }
+
+/// What `data --out` writes comes back as the same words and labels, or nothing is written.
+#[test]
+fn columns_that_would_be_read_as_other_data_are_not_written() {
+    let files = Files::new();
+    let out = files.path("out.conll");
+    for (name, text) in [
+        ("mark.jsonl", "{\"tokens\": [\"\\ufeffa\", \"a\"], \"labels\": [\"X\", \"Y\"]}\n"),
+        ("header.jsonl", "{\"tokens\": [\"word\", \"c\", \"d\"], \"labels\": [\"tag\", \"Y\", \"Y\"]}\n"),
+    ] {
+        let path = files.put(name, text);
+        let refused = run(&["data", &path, "--out", &out]);
+        assert!(refused.code == 2 && !Path::new(&out).exists(), "{}", refused.stderr);
+        assert!(refused.stderr.contains("would be read as other data; leave --out out"), "{}", refused.stderr);
+    }
+    let text = "{\"tokens\": [\"a\", \"\\ufeffword\"], \"labels\": [1, 2]}\n{\"tokens\": [\"#\"], \"labels\": [1]}\n";
+    assert_eq!(run(&["data", &files.put("right.jsonl", text), "--out", &out]).code, 0);
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), "a 1\n\u{feff}word 2\n\n# 1\n\n");
+}
+
+/// The limit on the bytes of the data holds for what is inside of a packed file.
+#[test]
+fn the_limit_of_verify_holds_for_what_is_unpacked() {
+    let files = Files::new();
+    let model = files.path("model");
+    let path = folder().join("columns.conll.gz").to_str().unwrap().to_owned();
+    assert_eq!(run(&["memorize", &path, "--out", &model, "-q"]).code, 0);
+    let file = folder().join("late-number.conll.gz").to_str().unwrap().to_owned();
+    let limit = std::fs::metadata(&file).unwrap().len() + 1;
+    let refused = run(&["verify", &model, &file, "--format", "conll", "--limit", &format!("bytes={limit}")]);
+    assert!(refused.stderr.contains(&format!("more than {limit} bytes once it is unpacked")), "{}", refused.stderr);
+}

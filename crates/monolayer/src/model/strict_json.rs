@@ -9,11 +9,21 @@ const DEEPEST: usize = 64;
 ///
 /// A number beyond the floats, which only a field that nobody reads may have, is kept as its text.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Value, String> {
+    parse_with(bytes, false)
+}
+
+/// What a JSON text of data says. Integers beyond 64 bits and numbers beyond the floats are refused: as floats or as texts they would be
+/// something else.
+pub(crate) fn parse_exact(bytes: &[u8]) -> Result<Value, String> {
+    parse_with(bytes, true)
+}
+
+fn parse_with(bytes: &[u8], exact: bool) -> Result<Value, String> {
     let text = std::str::from_utf8(bytes).map_err(|e| at(e.valid_up_to(), "bytes that are not UTF-8"))?;
     if text.starts_with('\u{feff}') {
         return Err(at(0, "a byte order mark"));
     }
-    let mut parser = JsonParser { text, next: 0, depth: 0 };
+    let mut parser = JsonParser { text, next: 0, depth: 0, exact };
     let value = parser.value()?;
     parser.blanks();
     if parser.next < text.len() { Err(parser.fault("something after the end of the value")) } else { Ok(value) }
@@ -29,6 +39,8 @@ struct JsonParser<'a> {
     next: usize,
     /// How many brackets are open.
     depth: usize,
+    /// Whether every integer has 64 bits, and every number is a float.
+    exact: bool,
 }
 
 impl JsonParser<'_> {
@@ -219,6 +231,12 @@ impl JsonParser<'_> {
             return Ok(x.into());
         }
         let float = text.parse().ok().and_then(Number::from_f64);
+        if self.exact && integer && text != "-0" {
+            return Err(at(start, "an integer beyond 64 bits: write it as a string"));
+        }
+        if self.exact && float.is_none() {
+            return Err(at(start, "a number beyond the floats, which end near 1.8e308"));
+        }
         Ok(float.map_or_else(|| Value::String(text.to_owned()), Value::Number))
     }
 
@@ -250,6 +268,12 @@ mod tests {
         });
         assert_eq!(parse(text.as_bytes()).unwrap(), expected);
         assert_eq!(parse(b"[1e999, 99999999999999999999]").unwrap(), json!(["1e999", 1e20]));
+        assert_eq!(parse_exact(b"[1e300, -0, -9223372036854775808]").unwrap(), json!([1e300, -0.0, i64::MIN]));
+        for text in ["[99999999999999999999]", "[-9223372036854775809]", "{\"id\": 18446744073709551616}"] {
+            let error = parse_exact(text.as_bytes()).unwrap_err();
+            assert!(error.starts_with("an integer beyond 64 bits: write it as a string, at byte "), "{error}");
+        }
+        assert!(parse_exact(b"[1e999]").unwrap_err().starts_with("a number beyond the floats"));
         assert!(parse(format!("{}{}", "[".repeat(64), "]".repeat(64)).as_bytes()).is_ok());
     }
 

@@ -1,6 +1,8 @@
 //! Files that are compressed: gzip and Zstandard, unpacked on the way.
 
+use std::cell::Cell;
 use std::io::{self, BufReader, Read};
+use std::rc::Rc;
 
 use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
@@ -29,29 +31,86 @@ impl Compression {
         }
     }
 
-    pub(super) fn unpack<'a>(self, reader: Box<dyn Read + 'a>) -> Box<dyn Read + 'a> {
+    pub(super) fn unpack<'a>(self, reader: Box<dyn Read + 'a>, limit: &UnpackedLimit) -> Box<dyn Read + 'a> {
         let reader = BufReader::with_capacity(1 << 16, reader);
+        let (title, limit) = (self.title(), limit.clone());
         match self {
-            Self::Gzip => Box::new(NamedCompression { title: self.title(), inner: MultiGzDecoder::new(reader) }),
+            Self::Gzip => Box::new(NamedCompression { title, limit, unpacked: 0, inner: MultiGzDecoder::new(reader) }),
             Self::Zstandard => {
                 let frames = Frames { source: reader, decoder: FrameDecoder::new(), open: false };
-                Box::new(NamedCompression { title: self.title(), inner: frames })
+                Box::new(NamedCompression { title, limit, unpacked: 0, inner: frames })
             }
         }
     }
 }
 
-/// Says what was being unpacked when something went wrong.
+/// So many bytes may always come out of a packed file.
+const ALWAYS: u64 = 1 << 24;
+
+/// So many times its size may come out of it beyond that. Text packs to a tenth, a long run of one byte to a thousandth.
+const TIMES: u64 = 200;
+
+/// How much may come out of a packed file.
+#[derive(Debug, Clone)]
+pub(super) struct UnpackedLimit {
+    /// How many packed bytes were read so far.
+    packed: Rc<Cell<u64>>,
+    always: u64,
+    /// No more than these in any case.
+    most: Option<u64>,
+}
+
+impl UnpackedLimit {
+    pub(super) fn new(most: Option<u64>) -> Self {
+        Self { packed: Rc::default(), always: ALWAYS, most }
+    }
+
+    /// Counts what is read of the packed file.
+    pub(super) fn count<'a>(&self, reader: Box<dyn Read + 'a>) -> Box<dyn Read + 'a> {
+        Box::new(PackedReader { packed: Rc::clone(&self.packed), inner: reader })
+    }
+
+    /// What is wrong with so many bytes out of `packed`.
+    pub(super) fn fault(&self, packed: u64, unpacked: u64) -> Option<String> {
+        let bound = packed.saturating_mul(TIMES).saturating_add(self.always).min(self.most.unwrap_or(u64::MAX));
+        (unpacked > bound).then(|| format!("more than {bound} bytes once it is unpacked, out of {packed}"))
+    }
+}
+
+/// A packed file whose bytes are counted.
+struct PackedReader<'a> {
+    packed: Rc<Cell<u64>>,
+    inner: Box<dyn Read + 'a>,
+}
+
+impl Read for PackedReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.packed.set(self.packed.get() + count as u64);
+        Ok(count)
+    }
+}
+
+/// Says what was being unpacked when something went wrong, and stops where too much comes out.
 struct NamedCompression<R> {
     title: &'static str,
+    limit: UnpackedLimit,
+    unpacked: u64,
     inner: R,
 }
 
 impl<R: Read> Read for NamedCompression<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.inner
-            .read(buffer)
-            .map_err(|e| io::Error::new(e.kind(), format!("damaged {} data: {e}; copy the file again", self.title)))
+        let named =
+            |e: io::Error| io::Error::new(e.kind(), format!("damaged {} data: {e}; copy the file again", self.title));
+        let count = self.inner.read(buffer).map_err(named)?;
+        self.unpacked += count as u64;
+        match self.limit.fault(self.limit.packed.get(), self.unpacked) {
+            Some(what) => {
+                Err(io::Error::other(format!("{what}; if that is right, unpack it and give the file that is inside")))
+            }
+            None => Ok(count),
+        }
     }
 }
 
@@ -129,12 +188,18 @@ mod tests {
 
     fn unpack(bytes: &[u8]) -> io::Result<String> {
         let mut text = String::new();
-        Compression::of(bytes).unwrap().unpack(Box::new(bytes)).read_to_string(&mut text).map(|_| text)
+        let limit = UnpackedLimit::new(None);
+        let reader = limit.count(Box::new(bytes));
+        Compression::of(bytes).unwrap().unpack(reader, &limit).read_to_string(&mut text).map(|_| text)
     }
 
     fn gzip(text: &str) -> Vec<u8> {
+        gzip_bytes(text.as_bytes())
+    }
+
+    fn gzip_bytes(bytes: &[u8]) -> Vec<u8> {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-        encoder.write_all(text.as_bytes()).unwrap();
+        encoder.write_all(bytes).unwrap();
         encoder.finish().unwrap()
     }
 
@@ -150,6 +215,29 @@ mod tests {
         wrong[at] ^= 1;
         let error = unpack(&wrong).unwrap_err().to_string();
         assert!(error.starts_with("damaged gzip data: "), "{error}");
+    }
+
+    #[test]
+    fn what_unpacks_to_too_much_is_refused_on_the_way() {
+        let small = || UnpackedLimit { always: 1000, ..UnpackedLimit::new(None) };
+        let bomb = gzip(&"a".repeat(1_000_000));
+        assert!(bomb.len() < 2000);
+        // In a packed file inside of another one, the bytes of the file itself count.
+        let twice = gzip_bytes(&bomb);
+        for packed in [&bomb, &twice] {
+            let limit = small();
+            let mut reader = Compression::Gzip.unpack(limit.count(Box::new(packed.as_slice())), &limit);
+            if packed == &twice {
+                reader = Compression::Gzip.unpack(reader, &limit);
+            }
+            let error = reader.read_to_end(&mut Vec::new()).unwrap_err().to_string();
+            assert!(error.contains("more than ") && error.contains(" bytes once it is unpacked, out of "), "{error}");
+        }
+        let limit = UnpackedLimit::new(Some(3));
+        let text = gzip("a X\n");
+        let mut reader = Compression::Gzip.unpack(limit.count(Box::new(text.as_slice())), &limit);
+        let error = reader.read_to_end(&mut Vec::new()).unwrap_err().to_string();
+        assert!(error.starts_with("more than 3 bytes once it is unpacked"), "{error}");
     }
 
     #[test]

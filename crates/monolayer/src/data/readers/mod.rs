@@ -2,6 +2,7 @@
 
 mod conll;
 mod decompress;
+mod fill;
 mod json_fields;
 mod json_lines;
 mod lines;

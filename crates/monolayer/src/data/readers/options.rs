@@ -35,6 +35,8 @@ pub struct DataOptions {
     pub label_at: Option<LabelAt>,
     /// The token that fills sequences up at their end.
     pub padding: Option<String>,
+    /// No more bytes than these come out of a packed file. In any case no more than 16 MiB and 200 times its size.
+    pub most_bytes: Option<u64>,
 }
 
 /// A column of a table, on the command line.
@@ -92,7 +94,7 @@ impl DataOptions {
 
     /// Whether anything but the format is said.
     pub fn any(&self) -> bool {
-        let plain = Self { format: self.format, ..Self::default() };
+        let plain = Self { format: self.format, most_bytes: self.most_bytes, ..Self::default() };
         *self != plain
     }
 }

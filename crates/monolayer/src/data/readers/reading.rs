@@ -2,8 +2,8 @@
 
 use std::io::{self, Read};
 
-use super::decompress::Compression;
-use super::recognize::{self, ColumnStyle, FileStart, LineShape};
+use super::decompress::{Compression, UnpackedLimit};
+use super::recognize::{self, ColumnDoubts, ColumnStyle, FileStart, LineShape};
 use super::table::cell_split::CellSplit;
 use super::via_json_lines::FoundData;
 use super::{DataOptions, Dataset, Format, json_fields, numpy, safetensors_arrays, table, warnings};
@@ -103,6 +103,8 @@ const DEEPEST: usize = 2;
 /// Reads a file of any kind: it is unpacked, looked at, and read by the reader of its format.
 pub(super) fn read<'a>(name: &str, mut reader: Box<dyn Read + 'a>, options: &DataOptions) -> Result<Reading> {
     let mut packed = Vec::new();
+    let limit = UnpackedLimit::new(options.most_bytes);
+    reader = limit.count(reader);
     let file_start = loop {
         let file_start = FileStart::read(name, &mut reader)?;
         let Some(packing) = Compression::of(&file_start.bytes) else { break file_start };
@@ -111,13 +113,14 @@ pub(super) fn read<'a>(name: &str, mut reader: Box<dyn Read + 'a>, options: &Dat
             return Err(Error::data(Location::file(name), "packed files in packed files", help));
         }
         packed.push(packing.title());
-        reader = packing.unpack(Box::new(io::Cursor::new(file_start.bytes).chain(reader)));
+        reader = packing.unpack(Box::new(io::Cursor::new(file_start.bytes).chain(reader)), &limit);
     };
     let format = recognize::format(name, &file_start, options)?;
     options.only(name, format)?;
     let mut reading = RecognizedFile { name, format, file_start, options }.read(reader)?;
     reading.plain &= packed.is_empty();
     reading.packed = packed;
+    let format = reading.format;
     warnings::add(&mut reading.data, format, options);
     Ok(reading)
 }
@@ -135,24 +138,18 @@ impl RecognizedFile<'_> {
         let (name, options, format) = (self.name, self.options, self.format);
         match format {
             Format::Conll => {
-                let shape = LineShape::of(&self.file_start);
-                let style = shape.style(shape.conll_split());
-                self.doubt(&shape, &style)?;
-                // A header, comments or options need more than the plain reader.
-                let header = self.has_header(&style);
-                if !options.any() && !style.comments && !header && !style.universal {
-                    return self.plain(rest);
-                }
-                let found = table::read(name, &self.all(rest)?, format, &style, options)?;
-                Ok(reading(found, format))
+                let bytes = self.all(rest)?;
+                self.columns(&bytes)
             }
             Format::Csv | Format::Tsv => {
                 let split = if format == Format::Tsv { CellSplit::Tabs } else { self.delimiter()? };
-                let style = LineShape::of(&self.file_start).style(split);
-                let found = table::read(name, &self.all(rest)?, format, &style, options)?;
-                Ok(reading(found, format))
+                let bytes = self.all(rest)?;
+                self.table(&bytes, format, split)
             }
-            Format::JsonLines if !options.any() && self.has_plain_fields() => self.plain(rest),
+            Format::JsonLines if !options.any() && self.has_plain_fields() => {
+                let start = self.file_start.bytes.clone();
+                self.plain(io::Cursor::new(start).chain(rest))
+            }
             Format::JsonLines | Format::Json => {
                 let bytes = self.all(rest)?;
                 let found = match format {
@@ -183,10 +180,39 @@ impl RecognizedFile<'_> {
         }
     }
 
-    /// By the streaming reader of the format.
-    fn plain(self, rest: Box<dyn Read + '_>) -> Result<Reading> {
+    /// CoNLL columns, by their own reader or, with a header, comments or options, as a table.
+    fn columns(&self, bytes: &[u8]) -> Result<Reading> {
+        let (name, options) = (self.name, self.options);
+        let shape = LineShape::of(&self.file_start);
+        let mut style = shape.style(shape.conll_split());
+        let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+        let doubts = ColumnDoubts::of(text, &style);
+        style.comments |= doubts.comments;
+        self.doubt(&shape, &style, &doubts)?;
+        if let Some(line) = doubts.tabs.filter(|_| shape.tabbed() && options.format.is_none() && !style.universal) {
+            if recognize::hint(name) == Some(Format::Tsv) {
+                return self.table(bytes, Format::Tsv, CellSplit::Tabs);
+            }
+            let what = "an empty or quoted cell, or a blank in one, where columns are split at tabs and blanks";
+            let help = "give `format`: tsv to split at tabs alone, or conll";
+            return Err(Error::data(Location { line: Some(line), ..Location::file(name) }, what, help));
+        }
+        if !options.any() && !style.comments && !self.has_header(&style) && !style.universal {
+            return self.plain(bytes);
+        }
+        Ok(reading(table::read(name, bytes, Format::Conll, &style, options)?, Format::Conll))
+    }
+
+    fn table(&self, bytes: &[u8], format: Format, split: CellSplit) -> Result<Reading> {
+        let mut style = LineShape::of(&self.file_start).style(split);
+        style.comments |= split == CellSplit::Tabs && ColumnDoubts::of(bytes, &style).comments;
+        Ok(reading(table::read(self.name, bytes, format, &style, self.options)?, format))
+    }
+
+    /// By the plain reader of the format.
+    fn plain(&self, reader: impl Read) -> Result<Reading> {
         let (name, format) = (self.name, self.format);
-        let read = Dataset::read(name, format, io::Cursor::new(self.file_start.bytes).chain(rest));
+        let read = Dataset::read(name, format, reader);
         let data = read.map_err(|error| match error {
             Error::Data { location, what, .. } if what.starts_with("unknown field") => {
                 let help = "give `tokens_from` tokens, and `labels_from`, and other fields are ignored";
@@ -200,14 +226,20 @@ impl RecognizedFile<'_> {
     /// What separates the cells of a CSV file: commas, unless something else certainly does.
     fn delimiter(&self) -> Result<CellSplit> {
         match recognize::delimiters(&self.file_start)[..] {
-            [] => Ok(CellSplit::Quoted(b',')),
+            [] => match recognize::likely_delimiters(&self.file_start)[..] {
+                [] => Ok(CellSplit::Quoted(b',')),
+                [delimiter] => Ok(CellSplit::Quoted(delimiter)),
+                _ => self.several_delimiters(),
+            },
             [(delimiter, _)] => Ok(CellSplit::Quoted(delimiter)),
-            _ => {
-                let what = "cells could be separated in several ways: by commas, semicolons or bars";
-                let help = "give it a header with usual names, such as word and tag, or save it as TSV";
-                Err(Error::data(Location::file(self.name), what, help))
-            }
+            _ => self.several_delimiters(),
         }
+    }
+
+    fn several_delimiters<T>(&self) -> Result<T> {
+        let what = "cells could be separated in several ways: by commas, semicolons or bars";
+        let help = "give it a header with usual names, such as word and tag, or save it as TSV";
+        Err(Error::data(Location::file(self.name), what, help))
     }
 
     /// All bytes of the file.
@@ -243,7 +275,7 @@ impl RecognizedFile<'_> {
     }
 
     /// Refuses columns that could be read in several ways.
-    fn doubt(&self, shape: &LineShape, style: &ColumnStyle) -> Result<()> {
+    fn doubt(&self, shape: &LineShape, style: &ColumnStyle, doubts: &ColumnDoubts) -> Result<()> {
         let refuse =
             |line, what: &str, help: &str| Err(Error::data(Location { line, ..Location::file(self.name) }, what, help));
         if !self.options.columns.is_empty() || self.options.format.is_some() && !style.universal {
@@ -254,7 +286,7 @@ impl RecognizedFile<'_> {
                 "give `columns`: 2,4 for words and their parts of speech (UPOS), 2,5 for XPOS, 2,8 for relations";
             return refuse(None, "CoNLL-U, which has several labels for each word", help);
         }
-        if let Some(line) = shape.doubtful_comment() {
+        if let Some(line) = doubts.comment_or_token {
             let help = "if it is a token, give `format` conll; if it is a comment, remove it";
             return refuse(Some(line), "it may be a comment, or the token #", help);
         }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::fill::ToldLength;
 use super::options::DataOptions;
 use super::{Dataset, json_lines};
 use crate::data::LabelAt;
@@ -29,6 +30,8 @@ pub(super) struct FoundSequence {
     pub(super) tokens: Vec<Value>,
     pub(super) labels: FoundLabels,
     pub(super) lines: Vec<u32>,
+    /// What the file says about its padding.
+    pub(super) told: Vec<ToldLength>,
 }
 
 /// The labels of a sequence.
@@ -89,6 +92,7 @@ impl<'a> Converted<'a> {
         if let Some(padding) = &options.padding {
             self.cut(padding)?;
         }
+        self.compare(options.padding.as_deref())?;
         self.outputs(options.label_at)?;
         self.spread(options.label_at)?;
         let mut text = String::new();
@@ -121,8 +125,16 @@ impl<'a> Converted<'a> {
         }
     }
 
-    /// Cuts the padding off the ends of sequences. Elsewhere it is an error.
+    /// Cuts the padding off the ends of sequences. Elsewhere it is an error, and so it is if there is none.
     fn cut(&mut self, padding: &str) -> Result<()> {
+        if self.sequences.iter().any(|found| found.tokens.first().is_some_and(Value::is_array)) {
+            let what = format!("{}: `padding` is a token, and these are vectors", self.name);
+            return Err(Error::mismatch(
+                what,
+                "leave it out: give arrays with \"lengths\" [N], or vectors without padding",
+            ));
+        }
+        let before: usize = self.sequences.iter().map(|found| found.tokens.len()).sum();
         for i in 0..self.sequences.len() {
             let found = &self.sequences[i];
             let is_padding = |token: &Value| match token {
@@ -150,6 +162,37 @@ impl<'a> Converted<'a> {
             found.tokens.truncate(length);
             found.lines.truncate(length);
         }
+        if before == self.sequences.iter().map(|found| found.tokens.len()).sum::<usize>() {
+            let what = format!("{}: `padding` {padding}, but no sequence ends with {padding}", self.name);
+            return Err(Error::mismatch(what, "give the token that fills sequences up, or leave it out"));
+        }
+        Ok(())
+    }
+
+    /// What is left of each sequence must be what the file says of it.
+    fn compare(&self, padding: Option<&str>) -> Result<()> {
+        for (i, found) in self.sequences.iter().enumerate() {
+            let n = found.tokens.len();
+            let wrong = |told: &&ToldLength| told.length < n || (told.exact && told.length != n);
+            let Some(ToldLength { from, length, exact }) = found.told.iter().find(wrong) else { continue };
+            let vectors = found.tokens.first().is_some_and(Value::is_array);
+            let (what, help) = match padding {
+                Some(padding) => (
+                    format!("{from:?} leaves {length} tokens, and without the `padding` {padding} there are {n}"),
+                    "is this the right `padding`? Else leave the mask or length out".to_owned(),
+                ),
+                None => {
+                    let shows = if *exact { "has zeros" } else { "is less than there are tokens" };
+                    let help = match (vectors, *exact) {
+                        (true, _) => "give arrays with \"lengths\" [N], or vectors without padding".to_owned(),
+                        (_, true) => "give `padding`, the token that fills them up".to_owned(),
+                        (_, false) => format!("give `padding`, the token that fills them up; or leave {from:?} out"),
+                    };
+                    (format!("{from:?} {shows}: sequences are filled up"), help)
+                }
+            };
+            return Err(Error::data(self.location(i, None), what, help));
+        }
         Ok(())
     }
 
@@ -168,6 +211,11 @@ impl<'a> Converted<'a> {
         }
         let labels = || self.sequences.iter().flat_map(|found| found.labels.list());
         if labels().any(Value::is_f64) && labels().all(|label| label.is_number() || label.is_null()) {
+            if let Some((i, t, label)) = self.inexact() {
+                let what = format!("the output {label}, which no 64-bit float is");
+                let help = "write outputs as decimals, and classes as strings or as integers alone";
+                return Err(Error::data(self.location(i, t), what, help));
+            }
             let of_one = |label: &mut Value| {
                 if label.is_number() {
                     *label = vec![label.take()].into();
@@ -183,6 +231,19 @@ impl<'a> Converted<'a> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The first label that is an integer and no 64-bit float: its sequence, its token and its text.
+    fn inexact(&self) -> Option<(usize, Option<usize>, String)> {
+        let inexact = |label: &Value| {
+            let integer = label.as_i64().map(i128::from).or_else(|| label.as_u64().map(i128::from));
+            integer.is_some_and(|k| k as f64 as i128 != k)
+        };
+        self.sequences.iter().enumerate().find_map(|(i, found)| {
+            let labels = found.labels.list();
+            let t = labels.iter().position(inexact)?;
+            Some((i, (labels.len() > 1).then_some(t), labels[t].to_string()))
+        })
     }
 
     /// Gives the one label of a sequence to its tokens.

@@ -4,21 +4,13 @@ use serde_json::Value;
 
 use super::Object;
 use crate::data::readers::DataOptions;
+use crate::data::readers::fill::FillKind;
 use crate::data::readers::recognize::LABEL_NAMES;
 
 /// The fields of tokens and labels.
 pub(super) struct ChosenFields {
     pub(super) tokens: String,
     pub(super) labels: Option<String>,
-}
-
-/// The field that tells padding from tokens.
-pub(super) const MASK: &str = "attention_mask";
-
-/// Whether a row says that some of its tokens are padding.
-pub(super) fn shows_padding(row: &Object) -> bool {
-    let mask = row.get(MASK).and_then(Value::as_array);
-    mask.is_some_and(|mask| mask.iter().any(|entry| entry.as_i64() == Some(0)))
 }
 
 /// What is wrong, and what would help.
@@ -44,7 +36,7 @@ impl ChosenFields {
 }
 
 /// The field of tokens by its name: lists of tokens first, then texts.
-fn known_tokens(first: &Object) -> Result<String, Doubt> {
+pub(super) fn known_tokens(first: &Object) -> Result<String, Doubt> {
     let lists = unique(first, &["tokens", "words"], "tokens_from")?;
     let texts = unique(first, &["text", "sentence"], "tokens_from")?;
     let doubt =
@@ -55,7 +47,17 @@ fn known_tokens(first: &Object) -> Result<String, Doubt> {
 
 fn names(object: &Object) -> String {
     let names: Vec<String> = object.keys().map(|name| format!("{name:?}")).collect();
-    if names.is_empty() { "no fields".to_owned() } else { names.join(", ") }
+    if names.is_empty() { "no fields".to_owned() } else { some_names(&names) }
+}
+
+/// More names than these are counted, not listed.
+const LISTED: usize = 20;
+
+/// Names for people: a few of many.
+pub(crate) fn some_names(names: &[String]) -> String {
+    let more = names.len().saturating_sub(LISTED);
+    let listed = names[..names.len() - more].join(", ");
+    if more == 0 { listed } else { format!("{listed} and {more} more") }
 }
 
 fn there(object: &Object, field: &str, option: &str) -> Result<String, Doubt> {
@@ -82,7 +84,10 @@ fn unique(object: &Object, known: &[&str], option: &str) -> Result<Option<String
 pub(super) fn may_hold_labels(others: &Object) -> Option<&String> {
     let list = |value: &Value| value.as_array().is_some_and(|list| !list.is_empty());
     let known = |name: &str| LABEL_NAMES.contains(&name);
-    others.iter().find(|(name, value)| known(name) || (list(value) && *name != MASK)).map(|(name, _)| name)
+    others
+        .iter()
+        .find(|(name, value)| known(name) || (list(value) && FillKind::of(name).is_none()))
+        .map(|(name, _)| name)
 }
 
 /// No labels, if no other field may hold some.

@@ -2,13 +2,17 @@
 //! gives them.
 
 mod field_choice;
+mod field_columns;
+mod server_rows;
 
 use serde_json::{Map, Value};
 
 use self::field_choice::ChosenFields;
-use super::DataOptions;
+pub(super) use self::field_choice::some_names;
+use self::server_rows::ServerNotes;
 use super::lines::Lines;
 use super::via_json_lines::{Converted, FREE, FoundData, FoundLabels, FoundSequence};
+use super::{DataOptions, fill};
 use crate::data::free_label::FREE_INTEGER;
 use crate::error::{Error, Location, Result};
 use crate::model::strict_json;
@@ -26,13 +30,31 @@ pub(super) fn read_lines(name: &str, bytes: &[u8], options: &DataOptions) -> Res
         let location =
             || Location { line: Some(number as usize), sequence: Some(rows.len() + 1), ..Location::file(name) };
         let help = "write one object per line, like {\"tokens\": [\"a\", \"b\"], \"labels\": [\"X\", \"Y\"]}";
-        match strict_json::parse(line) {
+        match strict_json::parse_exact(line) {
             Ok(Value::Object(row)) => rows.push((number, row)),
             Ok(_) => return Err(Error::data(location(), "no object", help)),
             Err(what) => return Err(Error::data(location(), what, help)),
         }
     }
-    convert(name, rows.into_iter().map(|(line, row)| (Some(line), row)).collect(), None, options)
+    one_row_of_texts(name, &rows, options)?;
+    convert(name, rows.into_iter().map(|(line, row)| (Some(line), row)).collect(), &ServerNotes::default(), options)
+}
+
+/// Refuses a list of texts in a field of that name: it may be a column of a table, all of which stands in one line.
+fn one_row_of_texts(name: &str, rows: &[(u32, Object)], options: &DataOptions) -> Result<()> {
+    let texts = |row: &Object| {
+        let field = field_choice::known_tokens(row).ok().filter(|field| field == "text" || field == "sentence")?;
+        let list = row[&field].as_array()?;
+        let blanks = list.iter().filter_map(Value::as_str).any(|text| text.contains(char::is_whitespace));
+        (blanks || (rows.len() == 1 && list.iter().any(Value::is_string))).then_some(field)
+    };
+    if options.format.is_some() || options.tokens_from.is_some() {
+        return Ok(());
+    }
+    let Some((line, field)) = rows.iter().find_map(|(line, row)| Some((line, texts(row)?))) else { return Ok(()) };
+    let what = format!("{field:?} is a list, which could be the tokens of one sequence or the texts of several");
+    let help = "give `format`: json for a list for each field, jsonl for an object for each sequence";
+    Err(Error::data(Location { line: Some(*line as usize), ..Location::file(name) }, what, help))
 }
 
 /// Reads a file that is one value of JSON.
@@ -40,19 +62,13 @@ pub(super) fn read_whole(name: &str, bytes: &[u8], options: &DataOptions) -> Res
     let refuse = |what: String, help: &str| Error::data(Location::file(name), what, help);
     let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     let help = "is the file complete? Objects that follow each other stand one per line: jq -c . FILE > data.jsonl";
-    let value = strict_json::parse(text).map_err(|what| refuse(what, help))?;
-    let (rows, features) = match value {
-        Value::Array(rows) => (rows, None),
+    let value = strict_json::parse_exact(text).map_err(|what| refuse(what, help))?;
+    let (rows, notes) = match value {
+        Value::Array(rows) => (rows, ServerNotes::default()),
         Value::Object(mut fields) => match (fields.shift_remove("rows"), fields.shift_remove("features")) {
-            (Some(Value::Array(rows)), features) => {
-                let rows = rows.into_iter().map(|mut row| match row.get_mut("row") {
-                    Some(inner) => inner.take(),
-                    None => row,
-                });
-                (rows.collect(), features)
-            }
+            (Some(Value::Array(rows)), features) => ServerNotes::take(rows, features, &fields),
             (None, features) if fields.values().any(Value::is_array) || fields.contains_key("tokens") => {
-                (columns(name, fields)?, features)
+                (field_columns::rows(name, fields, options)?, ServerNotes { features, ..ServerNotes::default() })
             }
             _ => {
                 let help = "take the list of sequences out of it: jq -c '.NAME[]' FILE > data.jsonl";
@@ -69,56 +85,16 @@ pub(super) fn read_whole(name: &str, bytes: &[u8], options: &DataOptions) -> Res
         let help = "give objects, like [{\"tokens\": [\"a\", \"b\"], \"labels\": [\"X\", \"Y\"]}]";
         Err(Error::data(location, "an entry of the list that is no object", help))
     });
-    convert(name, objects.collect::<Result<_>>()?, features.as_ref(), options)
-}
-
-/// Objects from a list for each field, or the one object that the fields are.
-fn columns(name: &str, fields: Object) -> Result<Vec<Value>> {
-    let known = ["tokens", "words"].iter().find_map(|field| fields.get(*field));
-    let lists = known.or_else(|| fields.values().find(|value| is_nested(value))).filter(|value| is_nested(value));
-    let Some(lists) = lists else { return Ok(vec![fields.into()]) };
-    let entries = || lists.as_array().into_iter().flatten().filter_map(Value::as_array).flatten();
-    if entries().any(Value::is_f64) {
-        // The vectors of one sequence.
-        return Ok(vec![fields.into()]);
-    }
-    if entries().all(Value::is_number) {
-        let what = "lists of integers, which could be the ids of several sequences or the vectors of one";
-        let help = "write JSON lines with one object per sequence; vectors as floats, 1.0 and not 1";
-        return Err(Error::data(Location::file(name), what, help));
-    }
-    let n = lists.as_array().map_or(0, Vec::len);
-    let mut rows = vec![Object::new(); n];
-    for (field, value) in fields {
-        match value {
-            Value::Array(list) if list.len() == n => {
-                for (row, item) in rows.iter_mut().zip(list) {
-                    row.insert(field.clone(), item);
-                }
-            }
-            _ => {
-                let what = format!("a field {field:?} that is no list of {n}, as others are");
-                return Err(Error::data(
-                    Location::file(name),
-                    what,
-                    "give all columns one length, or an object per sequence",
-                ));
-            }
-        }
-    }
-    Ok(rows.into_iter().map(Value::Object).collect())
-}
-
-/// Whether this is a list of lists.
-fn is_nested(value: &Value) -> bool {
-    value.as_array().is_some_and(|list| !list.is_empty() && list.iter().all(Value::is_array))
+    let mut found = convert(name, objects.collect::<Result<_>>()?, &notes, options)?;
+    found.data.warnings.extend(notes.warning);
+    Ok(found)
 }
 
 /// Takes tokens and labels out of the objects.
 fn convert(
     name: &str,
     rows: Vec<(Option<u32>, Object)>,
-    features: Option<&Value>,
+    served: &ServerNotes,
     options: &DataOptions,
 ) -> Result<FoundData> {
     let mut converted = Converted::new(name);
@@ -134,9 +110,17 @@ fn convert(
     };
     let chosen = ChosenFields::choose(first, options);
     let fields = chosen.map_err(|(what, help)| Error::data(location(0, *line, None), what, help))?;
-    let names = fields.labels.as_ref().and_then(|field| field_choice::class_names(features?, field));
-    let (mut ignored, mut split): (Vec<String>, bool) = (Vec::new(), false);
+    let names = fields.labels.as_ref().and_then(|field| field_choice::class_names(served.features.as_ref()?, field));
+    let (mut ignored, mut split): (Object, bool) = (Object::new(), false);
     for (i, (line, mut row)) in rows.into_iter().enumerate() {
+        if let Some(field) = served.cut_short(i, &fields) {
+            let what = format!("{field:?} is cut short by the server (\"truncated_cells\")");
+            return Err(Error::data(
+                location(i, line, None),
+                what,
+                "download the dataset's files instead of its preview",
+            ));
+        }
         let taken = take(&mut row, &fields).and_then(|(tokens, labels, text)| {
             split |= text;
             Ok((tokens, names.as_ref().map_or(Ok(labels.clone()), |names| named(labels, names))?))
@@ -150,20 +134,17 @@ fn convert(
             let help = "give labels in every row or in none; `labels_from` none ignores them";
             found.map_or(Ok(()), |what| Err(Error::data(location(i, line, None), what, help)))?;
         }
-        if options.padding.is_none() && field_choice::shows_padding(&row) {
-            let what = format!("{:?} has zeros: sequences are filled up", field_choice::MASK);
-            return Err(Error::data(location(i, line, None), what, "give `padding`, the token that fills them up"));
-        }
-        let others = row.into_iter().map(|(field, _)| field).filter(|field| !ignored.contains(field));
-        let others: Vec<String> = others.collect();
-        ignored.extend(others);
+        let told = fill::told_by_row(row.iter(), tokens.len())
+            .map_err(|what| Error::data(location(i, line, None), what, fill::MASK_HELP))?;
+        ignored.extend(row.into_iter().map(|(field, _)| (field, Value::Null)));
         let lines = line.map_or(Vec::new(), |line| vec![line; tokens.len().max(1)]);
-        converted.push(FoundSequence { tokens, labels, lines });
+        converted.push(FoundSequence { tokens, labels, lines, told });
     }
     let mut notes: Vec<String> =
         names.iter().map(|names| format!("{} label names from its features", names.len())).collect();
     if !ignored.is_empty() {
-        notes.push(format!("other fields ignored ({})", ignored.join(", ")));
+        let ignored: Vec<String> = ignored.into_iter().map(|(field, _)| field).collect();
+        notes.push(format!("other fields ignored ({})", some_names(&ignored)));
     }
     let shown = format!("{:?}{}", fields.tokens, if split { ", split at white space" } else { "" });
     let labels_from = fields.labels.map(|field| format!("{field:?}"));

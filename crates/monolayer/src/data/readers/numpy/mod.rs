@@ -3,10 +3,13 @@
 mod npy;
 mod zip;
 
+use safetensors::Dtype;
 use serde_json::Value;
 
 use self::npy::{Entries, NumpyArray};
 use super::DataOptions;
+use super::fill::{self, FillKind, ToldLength};
+use super::json_fields::some_names;
 use super::safetensors_arrays;
 use super::via_json_lines::{Converted, FoundData, FoundLabels, FoundSequence};
 use crate::data::Dataset;
@@ -16,9 +19,6 @@ use crate::model::tensor_file;
 const TOKENS: [&str; 3] = ["tokens", "X", "input_ids"];
 const LABELS: [&str; 2] = ["labels", "y"];
 
-/// The array that tells padding from tokens.
-const MASK: &str = "attention_mask";
-
 /// Reads one array: the tokens.
 pub(super) fn read_npy(name: &str, bytes: &[u8], options: &DataOptions) -> Result<FoundData> {
     let refuse = |what: String, help: &str| Error::data(Location::file(name), what, help);
@@ -27,15 +27,16 @@ pub(super) fn read_npy(name: &str, bytes: &[u8], options: &DataOptions) -> Resul
         return Err(Error::mismatch(what, "leave them out: an .npy file is one array, the tokens"));
     }
     let tokens = npy::parse(bytes).map_err(|(what, help)| refuse(what, help))?;
-    let data = convert(name, &tokens, None, options)?;
+    let data = ArraySet { name, tokens: &tokens, labels: None, beside: &[] }.convert(options)?;
     Ok(FoundData { data, tokens_from: "the array".into(), labels_from: None, notes: Vec::new() })
 }
 
 /// Reads arrays by name.
 pub(super) fn read_npz(name: &str, bytes: &[u8], options: &DataOptions) -> Result<FoundData> {
     let refuse = |what: String, help: String| Error::data(Location::file(name), what, help);
-    let entries =
-        zip::entries(bytes).map_err(|what| refuse(format!("a damaged .npz file: {what}"), "copy it again".into()))?;
+    let help = "copy it again; arrays that are too large to be packed can be saved with numpy.savez";
+    let entries = zip::entries(bytes, options.most_bytes)
+        .map_err(|what| refuse(format!("a damaged .npz file: {what}"), help.into()))?;
     let names: Vec<&str> = entries.iter().map(|(entry, _)| entry.strip_suffix(".npy").unwrap_or(entry)).collect();
     read_named(name, &names, |i| npy::parse(&entries[i].1), options)
 }
@@ -50,8 +51,10 @@ pub(super) fn read_tensors(name: &str, bytes: &[u8], options: &DataOptions) -> R
     let array = |i: usize| {
         let view = tensors.tensor(names[i]).expect("a name of the file");
         let integers = safetensors_arrays::integers(&view).map(|list| Entries::Integers(list.collect()));
-        let entries =
-            integers.or_else(|| safetensors_arrays::floats(&view).map(|list| Entries::Floats(list.collect())));
+        let booleans = (view.dtype() == Dtype::BOOL).then(|| view.data().iter().map(|&bit| bit.into()).collect());
+        let entries = integers
+            .or_else(|| safetensors_arrays::floats(&view).map(|list| Entries::Floats(list.collect())))
+            .or(booleans.map(Entries::Integers));
         let wrong = (format!("of type {}", view.dtype()), "convert it to integers or floats");
         Ok(NumpyArray { shape: view.shape().to_vec(), entries: entries.ok_or(wrong)? })
     };
@@ -88,76 +91,156 @@ fn read_named(
     })?;
     let labels = find("labels_from", options.labels_from.as_deref(), &LABELS)?;
     if labels.is_none() && options.labels_from.is_none() && names.len() > 1 {
-        let other = names.iter().enumerate().find(|(i, name)| *i != tokens && **name != MASK);
+        let other = names.iter().enumerate().find(|(i, name)| *i != tokens && FillKind::of(name).is_none());
         if let Some((_, other)) = other {
             let what = format!("the array {other:?} may hold the labels");
             return Err(refuse(what, format!("give `labels_from`: {other}, or none")));
         }
     }
     let array = |i: usize| array(i).map_err(|(what, help)| refuse(format!("{:?}: {what}", names[i]), help.to_owned()));
-    let mask = names.iter().position(|name| *name == MASK).filter(|_| options.padding.is_none());
-    if let Some(Entries::Integers(list)) = mask.map(array).transpose()?.map(|mask| mask.entries)
-        && list.contains(&0)
-    {
-        let what = format!("{MASK:?} has zeros: sequences are filled up");
-        return Err(refuse(what, "give `padding`, the token that fills them up".into()));
+    let (mut beside, mut ignored) = (Vec::new(), Vec::new());
+    for i in (0..names.len()).filter(|&i| i != tokens && Some(i) != labels) {
+        match FillKind::of(names[i]) {
+            Some(kind) => beside.push((names[i], kind, array(i)?)),
+            None => ignored.push(names[i].to_owned()),
+        }
     }
-    let data = convert(name, &array(tokens)?, labels.map(array).transpose()?.as_ref(), options)?;
-    let ignored: Vec<&str> = (0..names.len()).filter(|&i| i != tokens && Some(i) != labels).map(|i| names[i]).collect();
-    let notes =
-        if ignored.is_empty() { vec![] } else { vec![format!("other arrays ignored ({})", ignored.join(", "))] };
+    let (token_array, label_array) = (array(tokens)?, labels.map(array).transpose()?);
+    let set = ArraySet { name, tokens: &token_array, labels: label_array.as_ref(), beside: &beside };
+    let data = set.convert(options)?;
+    let mut notes: Vec<String> =
+        set.lengths()?.map(|(lengths, _)| format!("sequences as long as {lengths:?} says")).into_iter().collect();
+    if !ignored.is_empty() {
+        notes.push(format!("other arrays ignored ({})", some_names(&ignored)));
+    }
     let shown = |i: usize| format!("{:?}", names[i]);
     Ok(FoundData { data, tokens_from: shown(tokens), labels_from: labels.map(shown), notes })
 }
 
-/// Sequences from arrays.
-fn convert(name: &str, tokens: &NumpyArray, labels: Option<&NumpyArray>, options: &DataOptions) -> Result<Dataset> {
-    let refuse = |what: String, help: &str| Err(Error::data(Location::file(name), what, help));
-    let (sequences, n, d) = match (&tokens.shape[..], &tokens.entries) {
-        (&[sequences, n], Entries::Integers(_) | Entries::Texts(_)) => (sequences, n, None),
-        (&[sequences, n, d], Entries::Floats(_)) => (sequences, n, Some(d)),
-        (shape, _) => {
-            let what = format!("tokens {shape:?} of {}", tokens.kind());
-            let help = "give ids or texts [N, n], or floats [N, n, d]; sequences of several lengths as JSON lines";
-            return refuse(what, help);
-        }
-    };
-    if n == 0 || sequences == 0 || d == Some(0) {
-        return refuse("an empty array of tokens".into(), "give at least one sequence of one token");
+/// The arrays of a file.
+struct ArraySet<'a> {
+    name: &'a str,
+    tokens: &'a NumpyArray,
+    labels: Option<&'a NumpyArray>,
+    /// Masks and lengths, with their names.
+    beside: &'a [(&'a str, FillKind, NumpyArray)],
+}
+
+impl ArraySet<'_> {
+    fn refuse<T>(&self, sequence: Option<usize>, what: String, help: &str) -> Result<T> {
+        Err(Error::data(Location { sequence, ..Location::file(self.name) }, what, help))
     }
-    finite(name, "tokens", tokens, n)?;
-    labels.map_or(Ok(()), |labels| finite(name, "labels", labels, n))?;
-    // How many entries a label has; none where a sequence has one label.
-    let each = match labels.map(|labels| (&labels.shape[..], &labels.entries)) {
-        None => None,
-        Some((&[a, _], Entries::Floats(_))) if a == sequences && options.label_at.is_some() => None,
-        Some((&[a, b], _)) if (a, b) == (sequences, n) => Some(None),
-        Some((&[a, b, k], Entries::Floats(_))) if (a, b) == (sequences, n) => Some(Some(k)),
-        Some((&[a], _)) if a == sequences => None,
-        Some((shape, _)) => {
-            let what = format!("labels {shape:?} of {}", labels.map_or("", NumpyArray::kind));
-            let help = format!(
-                "give classes or floats [{sequences}, {n}], or one per sequence [{sequences}], or floats [{sequences}, {n}, k]; \
-                 floats [{sequences}, k] with `label_at`"
-            );
-            return refuse(what, &help);
+
+    /// How many tokens each sequence has, by the only array that says it, and its name.
+    fn lengths(&self) -> Result<Option<(&str, Vec<usize>)>> {
+        let mut all = self.beside.iter().filter(|(_, kind, _)| *kind == FillKind::Length);
+        let Some((name, _, array)) = all.next() else { return Ok(None) };
+        if let Some((other, ..)) = all.next() {
+            return self.refuse(None, format!("both {name:?} and {other:?} are there"), "leave one of them out");
         }
-    };
-    let entry = |array: &NumpyArray, i: usize, d: Option<usize>| match d {
-        Some(d) => (i * d..(i + 1) * d).map(|i| array.value(i)).collect::<Vec<_>>().into(),
-        None => array.value(i),
-    };
-    let mut converted = Converted::new(name);
-    for s in 0..sequences {
-        let list = |array: &NumpyArray, d| (s * n..(s + 1) * n).map(|i| entry(array, i, d)).collect::<Vec<Value>>();
-        let labels = match (labels, each) {
-            (None, _) => FoundLabels::None,
-            (Some(labels), Some(d)) => FoundLabels::Each(list(labels, d)),
-            (Some(labels), None) => FoundLabels::One(entry(labels, s, labels.shape.get(1).copied())),
+        let (sequences, n) = (self.tokens.shape[0], self.tokens.shape[1]);
+        let Entries::Integers(list) = &array.entries else {
+            return self.refuse(None, format!("{name:?} of {}", array.kind()), "lengths are integers");
         };
-        converted.push(FoundSequence { tokens: list(tokens, d), labels, lines: Vec::new() });
+        if array.shape != [sequences] {
+            let what = format!("{name:?} {:?} beside {sequences} sequences", array.shape);
+            return self.refuse(None, what, &format!("give them as [{sequences}], or leave the array out"));
+        }
+        let length = |k: i128| usize::try_from(k).ok().filter(|length| (1..=n).contains(length));
+        match list.iter().position(|&k| length(k).is_none()) {
+            Some(i) => {
+                let help = format!("a sequence has 1 to {n} tokens here; or leave the array out");
+                self.refuse(Some(i + 1), format!("{name:?} has {}", list[i]), &help)
+            }
+            None => Ok(Some((name, list.iter().filter_map(|&k| length(k)).collect()))),
+        }
     }
-    converted.finish(options)
+
+    /// What the masks say of sequence `s`.
+    fn told(&self, s: usize, width: usize) -> Result<Vec<ToldLength>> {
+        let mut told = Vec::new();
+        for (name, kind, array) in self.beside {
+            let FillKind::Mask { inverted } = *kind else { continue };
+            let number = |i: usize| match &array.entries {
+                Entries::Integers(list) => Some(list[i] as f64),
+                Entries::Floats(list) => Some(list[i]),
+                Entries::Texts(_) => None,
+            };
+            if array.shape != [self.tokens.shape[0], width] {
+                let what = format!("{name:?} {:?}, which is not the shape of the tokens", array.shape);
+                return self.refuse(None, what, fill::MASK_HELP);
+            }
+            let length = fill::length_of_mask((s * width..(s + 1) * width).map(number), inverted, width);
+            match length {
+                Ok(length) => told.push(ToldLength { from: (*name).to_owned(), length, exact: true }),
+                Err(what) => return self.refuse(Some(s + 1), format!("{name:?} {what}"), fill::MASK_HELP),
+            }
+        }
+        Ok(told)
+    }
+
+    /// The sizes of the tokens: how many sequences, tokens of each, and entries of each token that is a vector.
+    fn sizes(&self) -> Result<(usize, usize, Option<usize>)> {
+        let (sequences, n, d) = match (&self.tokens.shape[..], &self.tokens.entries) {
+            (&[sequences, n], Entries::Integers(_) | Entries::Texts(_)) => (sequences, n, None),
+            (&[sequences, n, d], Entries::Floats(_)) => (sequences, n, Some(d)),
+            (shape, _) => {
+                let what = format!("tokens {shape:?} of {}", self.tokens.kind());
+                let help = "give ids or texts [N, n], or floats [N, n, d]; sequences of several lengths as JSON lines";
+                return self.refuse(None, what, help);
+            }
+        };
+        if n == 0 || sequences == 0 || d == Some(0) {
+            return self.refuse(None, "an empty array of tokens".into(), "give at least one sequence of one token");
+        }
+        Ok((sequences, n, d))
+    }
+
+    /// How many entries the label of a token has, if it is a vector; none where a sequence has one label.
+    fn each_label(&self, sequences: usize, n: usize, options: &DataOptions) -> Result<Option<Option<usize>>> {
+        match self.labels.map(|labels| (&labels.shape[..], &labels.entries)) {
+            None => Ok(None),
+            Some((&[a, _], Entries::Floats(_))) if a == sequences && options.label_at.is_some() => Ok(None),
+            Some((&[a, b], _)) if (a, b) == (sequences, n) => Ok(Some(None)),
+            Some((&[a, b, k], Entries::Floats(_))) if (a, b) == (sequences, n) => Ok(Some(Some(k))),
+            Some((&[a], _)) if a == sequences => Ok(None),
+            Some((shape, _)) => {
+                let what = format!("labels {shape:?} of {}", self.labels.map_or("", NumpyArray::kind));
+                let help = format!(
+                    "give classes or floats [{sequences}, {n}], or one per sequence [{sequences}], or floats [{sequences}, {n}, k]; \
+                     floats [{sequences}, k] with `label_at`"
+                );
+                self.refuse(None, what, &help)
+            }
+        }
+    }
+
+    /// Sequences from arrays.
+    fn convert(&self, options: &DataOptions) -> Result<Dataset> {
+        let (sequences, n, d) = self.sizes()?;
+        finite(self.name, "tokens", self.tokens, n)?;
+        self.labels.map_or(Ok(()), |labels| finite(self.name, "labels", labels, n))?;
+        let each = self.each_label(sequences, n, options)?;
+        let lengths = self.lengths()?.map(|(_, lengths)| lengths);
+        let entry = |array: &NumpyArray, i: usize, d: Option<usize>| match d {
+            Some(d) => (i * d..(i + 1) * d).map(|i| array.value(i)).collect::<Vec<_>>().into(),
+            None => array.value(i),
+        };
+        let mut converted = Converted::new(self.name);
+        for s in 0..sequences {
+            let length = lengths.as_ref().map_or(n, |lengths| lengths[s]);
+            let list =
+                |array: &NumpyArray, d| (s * n..s * n + length).map(|i| entry(array, i, d)).collect::<Vec<Value>>();
+            let labels = match (self.labels, each) {
+                (None, _) => FoundLabels::None,
+                (Some(labels), Some(d)) => FoundLabels::Each(list(labels, d)),
+                (Some(labels), None) => FoundLabels::One(entry(labels, s, labels.shape.get(1).copied())),
+            };
+            let told = self.told(s, n)?;
+            converted.push(FoundSequence { tokens: list(self.tokens, d), labels, lines: Vec::new(), told });
+        }
+        converted.finish(options)
+    }
 }
 
 /// Refuses numbers that are not finite, where they stand.

@@ -1,27 +1,36 @@
 //! The arrays of an .npz file: a zip archive whose entries are stored or deflated. Sizes and checksums must be right.
 
+use std::collections::HashSet;
 use std::io::Read as _;
 
 use flate2::Crc;
 use flate2::read::DeflateDecoder;
 
-/// No entry is larger once it is unpacked.
-const LARGEST: u64 = 1 << 34;
+use crate::data::readers::decompress::UnpackedLimit;
 
-/// The names and bytes of all entries, or what is wrong.
-pub(crate) fn entries(archive: &[u8]) -> Result<Vec<(String, Vec<u8>)>, String> {
+/// The names and bytes of all entries, of which there are no more than `most` in all; or what is wrong.
+pub(crate) fn entries(archive: &[u8], most: Option<u64>) -> Result<Vec<(String, Vec<u8>)>, String> {
     let (mut next, count) = directory(archive).ok_or("it has no directory at its end: is it complete?")?;
-    let mut entries = Vec::new();
+    let (mut listed, mut names) = (Vec::new(), HashSet::new());
     for _ in 0..count {
         let (entry, after) = Entry::read(archive, next).ok_or("a damaged directory")?;
         next = after;
-        let bytes = entry.unpack(archive)?;
-        if entries.iter().any(|(name, _)| *name == entry.name) {
+        if !names.insert(entry.name.clone()) {
             return Err(format!("two entries {:?}", entry.name));
         }
-        entries.push((entry.name, bytes));
+        listed.push(entry);
     }
-    Ok(entries)
+    let mut parts: Vec<(u64, u64)> = listed.iter().map(|entry: &Entry| (entry.start, entry.packed)).collect();
+    parts.sort_unstable();
+    // Each has a header of 30 bytes or more before it.
+    if parts.windows(2).any(|pair| pair[0].0.saturating_add(pair[0].1).saturating_add(30) > pair[1].0) {
+        return Err("entries that overlap".to_owned());
+    }
+    let size = listed.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.size));
+    if let Some(what) = UnpackedLimit::new(most).fault(archive.len() as u64, size) {
+        return Err(what);
+    }
+    listed.into_iter().map(|entry| entry.unpack(archive).map(|bytes| (entry.name, bytes))).collect()
 }
 
 fn short(bytes: &[u8], at: usize) -> Option<usize> {
@@ -108,7 +117,7 @@ impl Entry {
             0 => bytes.extend_from_slice(packed),
             // One byte more than there should be shows that there are more.
             8 => {
-                let mut decoder = DeflateDecoder::new(packed).take(self.size.min(LARGEST) + 1);
+                let mut decoder = DeflateDecoder::new(packed).take(self.size.saturating_add(1));
                 decoder.read_to_end(&mut bytes).map_err(|e| wrong(&format!("is damaged: {e}")))?;
             }
             _ => return Err(wrong("is packed in a way that NumPy does not use")),

@@ -36,8 +36,12 @@ pub(crate) fn first_bytes(name: &str, bytes: &[u8]) -> FirstBytes {
         return FirstBytes::Known(Format::Arrays);
     }
     match bytes {
-        _ if starts(b"PAR1") => FirstBytes::Refused("a Parquet file", by_pandas("read_parquet", name)),
-        _ if starts(b"ARROW1") => FirstBytes::Refused("an Arrow (Feather) file", by_pandas("read_feather", name)),
+        _ if starts(b"PAR1") && is_binary(bytes) => {
+            FirstBytes::Refused("a Parquet file", by_pandas("read_parquet", name))
+        }
+        _ if starts(b"ARROW1") && is_binary(bytes) => {
+            FirstBytes::Refused("an Arrow (Feather) file", by_pandas("read_feather", name))
+        }
         _ if starts(b"\x89HDF\r\n") => refused("an HDF5 file", BY_NUMPY),
         _ if starts(b"\xD0\xCF\x11\xE0") => refused("an old Office file (.xls, .doc)", "save it as CSV in UTF-8"),
         _ if starts(b"%PDF") => refused("a PDF", "copy its text to a file, and use `text` for running text"),
@@ -59,6 +63,11 @@ fn is_safetensors(bytes: &[u8]) -> bool {
     let Some((size, header)) = bytes.split_first_chunk::<8>() else { return false };
     let size = u64::from_le_bytes(*size);
     (2..=100_000_000).contains(&size) && header.first() == Some(&b'{')
+}
+
+/// Whether there are bytes that no text has: PAR1 may be a word.
+fn is_binary(bytes: &[u8]) -> bool {
+    bytes.iter().any(|byte| byte.is_ascii_control() && !b"\t\n\r\x0B\x0C".contains(byte))
 }
 
 /// Whether every second byte of the beginning is zero, or three of four are.
@@ -147,7 +156,18 @@ mod tests {
 
     #[test]
     fn text_is_nothing_else() {
-        for text in [&b""[..], b"a X\n", b"<html O\n", b"PAR O\n", b"{\"tokens\"", b"BZh O\n", b"a\0b", b"<\n"] {
+        for text in [
+            &b""[..],
+            b"a X\n",
+            b"<html O\n",
+            b"PAR O\n",
+            b"PAR1 O\nPAR1",
+            b"ARROW1\tX\r\n",
+            b"{\"tokens\"",
+            b"BZh O\n",
+            b"a\0b",
+            b"<\n",
+        ] {
             assert_eq!(first_bytes("f", text), FirstBytes::Nothing, "{text:?}");
         }
     }

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::super::DataOptions;
 use super::super::table::cell_split::{CellSplit, records};
+use super::column_doubts::is_quoted;
 use super::{FileStart, NameKind, name_kind, tag_like};
 use crate::data::Format;
 use crate::error::{Error, Location, Result};
@@ -22,7 +23,6 @@ pub(crate) struct ColumnStyle {
 
 /// A line at the beginning of a file that is neither blank nor the start of a document.
 struct StartLine<'a> {
-    number: usize,
     text: std::borrow::Cow<'a, str>,
     /// Whether it starts with `#` where a sequence starts: a comment, or a token.
     hash: bool,
@@ -37,14 +37,14 @@ pub(crate) struct LineShape<'a> {
 impl<'a> LineShape<'a> {
     pub(crate) fn of(file_start: &'a FileStart) -> Self {
         let (mut rows, mut gaps, mut start) = (Vec::new(), false, true);
-        for (i, line) in file_start.lines().into_iter().enumerate() {
+        for line in file_start.lines() {
             if line.starts_with(b"-DOCSTART-") || line.trim_ascii().is_empty() {
                 gaps |= !rows.is_empty();
                 start = true;
                 continue;
             }
             let hash = start && line.starts_with(b"#");
-            rows.push(StartLine { number: i + 1, text: String::from_utf8_lossy(line), hash });
+            rows.push(StartLine { text: String::from_utf8_lossy(line), hash });
             start = hash;
         }
         Self { rows, gaps }
@@ -83,22 +83,16 @@ impl<'a> LineShape<'a> {
         self.gaps || cells.len() < 200
     }
 
+    /// Whether all rows have one number of cells between tabs, more than one.
+    pub(crate) fn tabbed(&self) -> bool {
+        let (width, count) = self.width(CellSplit::Tabs);
+        width > 1 && count == self.plain().count()
+    }
+
     /// The split of CoNLL columns: at tabs where all rows have ten cells then, as CoNLL-U has.
     pub(crate) fn conll_split(&self) -> CellSplit {
         let tabs = self.style(CellSplit::Tabs);
         if tabs.universal { CellSplit::Tabs } else { CellSplit::Blanks }
-    }
-
-    /// A line that may be a comment, or the token `#`: as wide as others, with a label that no other line has.
-    pub(crate) fn doubtful_comment(&self) -> Option<usize> {
-        let split = self.conll_split();
-        let width = self.width(split).0;
-        let labels: HashSet<String> = self.plain().filter_map(|row| split.cells(&row.text).pop()).collect();
-        let doubtful = |row: &&StartLine| {
-            let cells = split.cells(&row.text);
-            row.hash && width > 1 && cells.len() == width && !cells.last().is_some_and(|label| labels.contains(label))
-        };
-        self.rows.iter().find(doubtful).map(|row| row.number)
     }
 
     /// Whether the first column, or the last, holds decimals in all rows: neither words nor labels.
@@ -244,12 +238,22 @@ fn delimited(shape: &LineShape, file_start: &FileStart, hint: Option<Format>) ->
         if is_header(&rows[0], &rows[1..]) {
             return Some(Certainty::Yes(Format::Tsv));
         }
+        let quoted = shape.plain().filter(|row| is_quoted(&row.text)).count();
+        let marks_count = if hint == Some(Format::Conll) { quoted == shape.plain().count() } else { quoted > 0 };
+        if marks_count {
+            return Some(if hint == Some(Format::Tsv) {
+                Certainty::Yes(Format::Tsv)
+            } else {
+                Certainty::Doubt(Format::Tsv)
+            });
+        }
         if rows.iter().flatten().all(plain) || shape.style(CellSplit::Tabs).universal {
             return Some(Certainty::Yes(Format::Conll));
         }
         let sure = hint == Some(Format::Tsv) || (rows.len() > 1 && rows.iter().all(|row| same_words(row)));
         return match hint {
-            Some(Format::Conll) => Some(Certainty::Yes(Format::Conll)),
+            // Where columns are uneven, their reader names the line.
+            Some(Format::Conll) if even(CellSplit::Blanks).is_none() => Some(Certainty::Yes(Format::Conll)),
             _ if sure => Some(Certainty::Yes(Format::Tsv)),
             _ => Some(Certainty::Doubt(Format::Tsv)),
         };
@@ -291,6 +295,22 @@ pub(crate) fn delimiters(file_start: &FileStart) -> Vec<(u8, Vec<Vec<String>>)> 
     let named = |(_, rows): &&(u8, Vec<Vec<String>>)| is_header(&rows[0], &rows[1..]);
     let with_header: Vec<_> = all.iter().filter(named).cloned().collect();
     if with_header.is_empty() { all } else { with_header }
+}
+
+/// The delimiters by which the first record and at least half of all have one number of cells, in a file without commas: its reader
+/// names the first that has not.
+pub(crate) fn likely_delimiters(file_start: &FileStart) -> Vec<u8> {
+    let widths = |byte: u8| -> Vec<usize> {
+        let rows = records(file_start.text(), byte, file_start.whole, &mut Vec::new()).unwrap_or_default();
+        rows.into_iter().map(|row| row.cells.len()).collect()
+    };
+    let likely = |&byte: &u8| {
+        let widths = widths(byte);
+        let same = widths.iter().filter(|width| **width == widths[0]).count();
+        widths.first().is_some_and(|&width| width > 1) && same * 2 >= widths.len()
+    };
+    let commas = widths(b',').iter().any(|&width| width > 1);
+    if commas { Vec::new() } else { [b';', b'|', b'\t'].into_iter().filter(likely).collect() }
 }
 
 #[cfg(test)]
@@ -339,7 +359,10 @@ mod tests {
         let style = |text: &str| {
             let file_start = FileStart { bytes: text.as_bytes().to_vec(), whole: true };
             let shape = LineShape::of(&file_start);
-            (shape.style(shape.conll_split()).comments, shape.doubtful_comment())
+            let style = shape.style(shape.conll_split());
+            let doubts = super::super::ColumnDoubts::of(text.as_bytes(), &style);
+            assert_eq!(style.comments, doubts.comments, "{text:?}");
+            (style.comments, doubts.comment_or_token)
         };
         assert_eq!(style("# a sentence\na X\n# X\n\n# 2\nb Y\n"), (true, Some(5)));
         assert_eq!(style("# X\na X\n"), (false, None));

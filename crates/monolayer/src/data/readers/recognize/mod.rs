@@ -1,20 +1,25 @@
 //! What kind of file this is, by its content. The ending of its name is a hint where the content leaves a choice, and where
 //! no hint is left either, the file is refused: nothing is guessed.
 
+mod column_doubts;
 mod column_names;
 mod first_bytes;
 mod line_shape;
 
 use std::io::Read;
 
+pub(super) use self::column_doubts::ColumnDoubts;
 pub(super) use self::column_names::{LABEL_NAMES, NameKind, name_kind, tag_like};
 pub(super) use self::first_bytes::{FirstBytes, first_bytes};
-pub(super) use self::line_shape::{ColumnStyle, LineShape, delimiters, is_header};
+pub(super) use self::line_shape::{ColumnStyle, LineShape, delimiters, is_header, likely_delimiters};
 use super::{DataOptions, Format};
 use crate::error::{Error, Location, Result};
 
 /// So many bytes are looked at.
 pub(super) const START_BYTES: usize = 1 << 16;
+
+/// No line of text is longer than a quarter of this.
+const LONGEST_START: usize = 1 << 26;
 
 /// The beginning of a file.
 pub(super) struct FileStart {
@@ -27,8 +32,13 @@ impl FileStart {
     /// Reads the beginning of a file. How many bytes the system gives at once makes no difference.
     pub(super) fn read(name: &str, reader: &mut impl Read) -> Result<Self> {
         let mut bytes = Vec::new();
-        reader.take(START_BYTES as u64).read_to_end(&mut bytes).map_err(|e| Error::io(name, e))?;
-        let whole = bytes.len() < START_BYTES;
+        let mut whole = more(name, reader, START_BYTES, &mut bytes)?;
+        // The first line of JSON is looked at as a whole: so it is known whether another one follows.
+        let object = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes).trim_ascii_start().starts_with(b"{");
+        while !whole && object && bytes.len() < LONGEST_START && !bytes.trim_ascii_start().contains(&b'\n') {
+            let count = bytes.len();
+            whole = more(name, reader, count, &mut bytes)?;
+        }
         Ok(Self { bytes, whole })
     }
 
@@ -47,6 +57,12 @@ impl FileStart {
         }
         lines.into_iter().map(|line| line.strip_suffix(b"\r").unwrap_or(line)).collect()
     }
+}
+
+/// Reads so many bytes more, and says whether the file ended before.
+fn more(name: &str, reader: &mut impl Read, count: usize, bytes: &mut Vec<u8>) -> Result<bool> {
+    let read = reader.take(count as u64).read_to_end(bytes).map_err(|e| Error::io(name, e))?;
+    Ok(read < count)
 }
 
 /// What the ending of a name suggests, inside of `.gz` and the like.

@@ -29,7 +29,12 @@ pub(crate) fn decode<'a>(bytes: &'a [u8], line: u32, latin: &mut Vec<u32>) -> Co
         return Cow::Borrowed(text);
     }
     latin.push(line);
-    Cow::Owned(bytes.iter().map(|&byte| char::from(byte)).collect())
+    Cow::Owned(latin_1(bytes))
+}
+
+/// Every byte is the code point of that number.
+fn latin_1(bytes: &[u8]) -> String {
+    bytes.iter().map(|&byte| char::from(byte)).collect()
 }
 
 impl CellSplit {
@@ -80,9 +85,13 @@ pub(crate) fn records(
         if !whole && parser.next == text.len() && text[start..].last() != Some(&b'\n') {
             break;
         }
-        let before = latin.len();
-        let cells: Vec<String> = cells.iter().map(|cell| decode(cell, line, latin).into_owned()).collect();
-        latin.truncate(latin.len().min(before + 1));
+        // A record is UTF-8 or Latin-1 as a whole, as a line is.
+        let cells: Vec<String> = if std::str::from_utf8(&text[start..parser.next]).is_ok() {
+            cells.iter().map(|cell| String::from_utf8_lossy(cell).into_owned()).collect()
+        } else {
+            latin.push(line);
+            cells.iter().map(|cell| latin_1(cell)).collect()
+        };
         if cells.iter().all(String::is_empty) {
             gap = true;
         } else {
@@ -193,6 +202,11 @@ mod tests {
         let rows = records(b"a,\"x\ny\"\n\n,\n\xE9,\xE9\nb,c", b',', true, &mut latin).unwrap();
         assert_eq!(rows.iter().map(|row| (row.line, row.gap)).collect::<Vec<_>>(), [(1, false), (5, true), (6, false)]);
         assert_eq!((rows[1].cells[0].as_str(), latin), ("é", vec![5]));
+        let mut latin = Vec::new();
+        let rows =
+            records("é,X\u{80}\né,".bytes().chain([0xE9]).collect::<Vec<_>>().as_slice(), b',', true, &mut latin);
+        let cells: Vec<Vec<String>> = rows.unwrap().into_iter().map(|row| row.cells).collect();
+        assert_eq!((cells, latin), (vec![vec!["é".into(), "X\u{80}".into()], vec!["Ã©".into(), "é".into()]], vec![2]));
         assert_eq!(records(b"a,b\nc,\"d", b',', false, &mut Vec::new()).unwrap().len(), 1);
         assert_eq!(records(b"a,b\nc,d", b',', false, &mut Vec::new()).unwrap().len(), 1);
     }

@@ -33,6 +33,8 @@ impl ColumnChoice {
         let sentence = match &options.sentence {
             Some(column) if is_none(column, &first.cells) => None,
             Some(column) => Some(find(column)?),
+            // Texts with one label each are sequences, whatever numbers them.
+            None if options.label_at.is_some() && table.holds_texts(header.as_deref()) => None,
             None => header.as_deref().and_then(sentence_column),
         };
         let (token, label) = match options.columns.as_slice() {
@@ -66,14 +68,26 @@ impl ColumnChoice {
 
     /// Whether rows are tokens, not sequences.
     pub(super) fn rows_are_tokens(&self, table: &RowTable, options: &DataOptions) -> Result<bool> {
+        let name = self.header.as_ref().and_then(|header| name_kind(&header[self.token]));
+        let sequences = matches!(name, Some(NameKind::Words | NameKind::Sentence));
+        let spaced = || table.rows.iter().find(|row| row.cells[self.token].contains(char::is_whitespace));
+        if let (Some(column), None, true, Some(row)) = (self.sentence, &options.sentence, sequences, spaced()) {
+            let what = format!("a text in a row, beside {}, which tells sequences apart", self.shown(column));
+            let help = format!(
+                "give `sentence` {} if rows are tokens, `label_at` if they are sequences with one label; else remove the column",
+                column + 1
+            );
+            return Err(table.fault(row.line, what, help));
+        }
         if self.sentence.is_some() || options.sentence.is_some() || table.format == Format::Conll {
             return Ok(true);
         }
-        let name = self.header.as_ref().and_then(|header| name_kind(&header[self.token]));
-        let sequences = matches!(name, Some(NameKind::Words | NameKind::Sentence));
-        let spaced = table.rows.iter().any(|row| row.cells[self.token].contains(char::is_whitespace));
-        if sequences || options.label_at.is_some() || (spaced && name != Some(NameKind::Word)) {
-            return Ok(false);
+        if sequences || options.label_at.is_some() || (spaced().is_some() && name != Some(NameKind::Word)) {
+            let gap = table.rows.iter().skip(1).find(|row| row.gap).filter(|_| options.label_at.is_none());
+            return gap.map_or(Ok(false), |row| {
+                let help = "give `sentence` none if rows are tokens and empty rows separate sequences; if rows are sequences, remove empty rows";
+                Err(table.fault(row.line, "an empty row before it, where rows look like sequences", help))
+            });
         }
         if table.rows.len() > 1 && !table.rows.iter().skip(1).any(|row| row.gap) {
             let help = "give `sentence`, the column that tells sequences apart, or none if all rows are one sequence";
@@ -160,6 +174,15 @@ fn find(table: &RowTable, header: Option<&[String]>, column: &Column) -> Result<
                 )),
             }
         }
+    }
+}
+
+impl RowTable<'_> {
+    /// Whether there is a column of texts by its name, none of words, and some text has more than one word.
+    fn holds_texts(&self, header: Option<&[String]>) -> bool {
+        let at = |wanted| header.and_then(|names| names.iter().position(|name| name_kind(name) == Some(wanted)));
+        let spaced = |column: usize| self.rows[1..].iter().any(|row| row.cells[column].contains(char::is_whitespace));
+        at(NameKind::Word).is_none() && at(NameKind::Words).is_some_and(spaced)
     }
 }
 

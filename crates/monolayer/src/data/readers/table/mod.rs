@@ -3,6 +3,8 @@
 pub(super) mod cell_split;
 mod column_choice;
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use self::cell_split::{CellSplit, TableRow, decode, records};
@@ -35,6 +37,9 @@ pub(super) fn read(
     let (tokens_from, labels_from) = (choice.shown(choice.token), choice.label.map(|label| choice.shown(label)));
     table.decimals = choice.label.is_some_and(|column| table.holds_decimals(column));
     let mut converted = Converted::new(name);
+    if table.decimals {
+        table.one_spelling(choice.label.unwrap_or_default())?;
+    }
     let split = if choice.rows_are_tokens(&table, options)? {
         table.token_rows(&choice, &mut converted)?;
         ""
@@ -44,6 +49,7 @@ pub(super) fn read(
     };
     let mut data = converted.finish(options)?;
     data.warnings.extend(table.warning());
+    data.warnings.extend(table.dropped_gaps(&choice, options));
     Ok(FoundData { data, tokens_from: tokens_from + split, labels_from, notes: table.notes })
 }
 
@@ -116,7 +122,9 @@ impl RowTable<'_> {
             Some(row) => {
                 let what = format!("{} columns where line {line} has {width}", row.cells.len());
                 let help = match self.format {
-                    Format::Csv => "is a cell with a comma not quoted, or `format` another one?",
+                    Format::Csv => {
+                        "is a cell with a comma (or what else separates cells) not quoted, or `format` another one?"
+                    }
                     _ => "is there a blank inside a cell, or a label missing?",
                 };
                 Err(self.fault(row.line, what, help))
@@ -129,6 +137,21 @@ impl RowTable<'_> {
         let first = self.latin.first()?;
         let noun = if self.latin.len() == 1 { "line" } else { "lines" };
         Some(format!("{} {noun} not UTF-8, read as Latin-1; the first is line {first}", self.latin.len()))
+    }
+
+    /// A warning about empty rows that separate nothing, because a column of sentences or the rows themselves do.
+    fn dropped_gaps(&self, choice: &ColumnChoice, options: &DataOptions) -> Option<String> {
+        let by_rows = options.label_at.is_some() && self.format != Format::Conll;
+        let inside = |pair: &[TableRow]| match choice.sentence {
+            Some(column) => pair[1].gap && pair[0].cells[column] == pair[1].cells[column],
+            None => by_rows && pair[1].gap,
+        };
+        let line = self.rows.windows(2).find(|pair| inside(pair))?[1].line;
+        let what = match choice.sentence {
+            Some(column) => format!("the sequences are those of {}", choice.shown(column)),
+            None => "every row is a sequence of its own".to_owned(),
+        };
+        Some(format!("empty rows are ignored, the first before line {line}: {what}"))
     }
 
     /// Every row is a token.
@@ -148,6 +171,7 @@ impl RowTable<'_> {
                 tokens: Vec::new(),
                 labels: choice.label.map_or(FoundLabels::None, |_| FoundLabels::Each(Vec::new())),
                 lines: Vec::new(),
+                told: Vec::new(),
             });
             now.tokens.push(token.as_str().into());
             now.lines.push(row.line);
@@ -186,6 +210,32 @@ impl RowTable<'_> {
         let free = |cell: &str| cell == FREE_NAME || cell == FREE_DIGITS;
         let number = |cell: &str| free(cell) || decimal(cell).is_some();
         self.format != Format::Conll && cells().any(|cell| cell.contains('.')) && cells().all(number)
+    }
+
+    /// Refuses numbers that are spelled in two ways, or that no float is: classes such as 1.1 and 1.10 would become one output.
+    fn one_spelling(&self, column: usize) -> Result<()> {
+        let mut spellings: HashMap<u64, &str> = HashMap::new();
+        for row in &self.rows {
+            for cell in row.cells[column].split_whitespace() {
+                let Some(x) = decimal(cell) else { continue };
+                let integer = cell.parse::<i128>().map(|k| k as f64 as i128 == k);
+                if integer == Ok(false) || (integer.is_err() && !cell.contains(['.', 'e', 'E'])) {
+                    let what = format!("the output {cell}, which no 64-bit float is");
+                    return Err(self.fault(
+                        row.line,
+                        what,
+                        "write outputs as decimals; classes need a letter, as in v1.5",
+                    ));
+                }
+                let known = *spellings.entry(x.to_bits()).or_insert(cell);
+                if known != cell {
+                    let what = format!("the labels {known} and {cell}, which are one number");
+                    let help = "spell a number one way; if they are classes, write them with a letter, as in v1.5";
+                    return Err(self.fault(row.line, what, help));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Whether each row starts a sequence.
@@ -248,7 +298,7 @@ impl RowTable<'_> {
                 }
             };
             let lines = vec![row.line; tokens.len()];
-            converted.push(FoundSequence { tokens, labels, lines });
+            converted.push(FoundSequence { tokens, labels, lines, told: Vec::new() });
         }
         Ok(())
     }
