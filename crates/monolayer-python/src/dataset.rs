@@ -52,7 +52,8 @@ impl Dataset {
         let names = |integers: bool| if integers { Names::Integers } else { Names::Strings };
         let written = Written { tokens: names(integer_tokens), labels: names(integer_labels) };
         let name = "<memory>".to_owned();
-        let data = monolayer::Dataset { name, tokens, labels, offsets, lines: Vec::new(), warnings: Vec::new(), written };
+        let data =
+            monolayer::Dataset { name, tokens, labels, offsets, lines: Vec::new(), warnings: Vec::new(), written };
         Ok(Self { data })
     }
 
@@ -189,5 +190,7 @@ fn check(total: usize, found: usize, what: &str) -> PyResult<()> {
     if found == total {
         return Ok(());
     }
-    Err(MonolayerError::new_err(format!("{found} {what} for sequences of {total} tokens in all; give one for each token")))
+    Err(MonolayerError::new_err(format!(
+        "{found} {what} for sequences of {total} tokens in all; give one for each token"
+    )))
 }

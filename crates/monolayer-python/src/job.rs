@@ -11,7 +11,12 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-create_exception!(_native, MonolayerError, PyValueError, "What monolayer could not do: what is wrong, where, and what would help.");
+create_exception!(
+    _native,
+    MonolayerError,
+    PyValueError,
+    "What monolayer could not do: what is wrong, where, and what would help."
+);
 
 /// How often Ctrl-C is looked for, and the bar is drawn.
 const TICK: Duration = Duration::from_millis(50);
@@ -77,7 +82,9 @@ pub fn run<T: Send>(
             match next {
                 Ok(Ok(result)) => return result.map_err(|error| MonolayerError::new_err(error.to_string())),
                 Ok(Err(panic)) => return Err(panicked(panic.as_ref())),
-                Err(RecvTimeoutError::Disconnected) => return Err(PyRuntimeError::new_err("the work ended without a result")),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(PyRuntimeError::new_err("the work ended without a result"));
+                }
                 Err(RecvTimeoutError::Timeout) => {}
             }
             let (done, total) = (progress.done.load(Ordering::Relaxed), progress.total.load(Ordering::Relaxed));

@@ -5,9 +5,10 @@ use std::str::FromStr as _;
 
 use monolayer::memorize::alphabet::architecture::{Gates, Reads};
 use monolayer::model::certificate_file;
+use monolayer::paper::transformer::Transformer;
 use monolayer::{AnyModel, Compiled, Error, Mask, Memorizer, Method, Precision, Predictions};
 use monolayer_check::open_data;
-use numpy::{IntoPyArray as _, PyArray1, PyArrayMethods as _};
+use numpy::{IntoPyArray as _, PyArray1, PyArray2, PyArrayMethods as _};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -82,7 +83,9 @@ fn precision(name: &str) -> PyResult<Precision> {
         "f32" => Ok(Precision::F32),
         "f64" => Ok(Precision::F64),
         "exact" => Ok(Precision::Exact),
-        _ => said(Err(Error::setting(format!("no precision {name:?}"), "give \"auto\", \"f32\", \"f64\" or \"exact\""))),
+        _ => {
+            said(Err(Error::setting(format!("no precision {name:?}"), "give \"auto\", \"f32\", \"f64\" or \"exact\"")))
+        }
     }
 }
 
@@ -105,7 +108,8 @@ pub fn verify(
     ignore_certificate: bool,
 ) -> PyResult<String> {
     let known = |name: &str| {
-        monolayer_check::Precision::of(name).ok_or_else(|| MonolayerError::new_err(format!("no arithmetic {name:?}; give f32, f64 or real")))
+        monolayer_check::Precision::of(name)
+            .ok_or_else(|| MonolayerError::new_err(format!("no arithmetic {name:?}; give f32, f64 or real")))
     };
     let precision = precision.map(known).transpose()?;
     let data = data.map(|data| &data.data);
@@ -141,7 +145,8 @@ impl Model {
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (model, data) = (&self.model, &data.data);
-        let predictions = job::run(py, progress, data.tokens(), |progress| model.predict_with(data, &|n| progress.add(n)))?;
+        let predictions =
+            job::run(py, progress, data.tokens(), |progress| model.predict_with(data, &|n| progress.add(n)))?;
         match predictions {
             Predictions::Labels(labels) => Ok(PyArray1::from_vec(py, labels).into_any()),
             Predictions::Outputs(outputs) => {
@@ -193,6 +198,18 @@ impl Model {
         self.compiled.as_ref().map(|compiled| PyArray1::from_slice(py, compiled.proved()))
     }
 
+    /// The matrix of a layer's mask [n, n], where it is one.
+    fn mask_rows<'py>(&self, py: Python<'py>, layer: usize) -> PyResult<Option<Bound<'py, PyArray2<u8>>>> {
+        let mask = match &self.model {
+            AnyModel::F32(model) => mask_of(&model.transformer, layer),
+            AnyModel::F64(model) => mask_of(&model.transformer, layer),
+            AnyModel::Exact(model) => mask_of(&model.transformer, layer),
+        };
+        let Some(Mask::Matrix(matrix)) = mask else { return Ok(None) };
+        let size = matrix.size();
+        Ok(Some(PyArray1::from_slice(py, matrix.entries()).reshape([size, size])?))
+    }
+
     /// The tensors, by name, in double precision.
     fn tensors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let tensors = PyDict::new(py);
@@ -203,9 +220,12 @@ impl Model {
     }
 }
 
+fn mask_of<T>(transformer: &Transformer<T>, layer: usize) -> Option<&Mask> {
+    transformer.layers.get(layer)?.attention.as_ref().map(|attention| &attention.mask)
+}
+
 /// The claims of a model directory's certificate, as text.
 #[pyfunction]
 pub fn certificate(dir: PathBuf) -> PyResult<String> {
     Ok(said(certificate_file::read(dir.join("certificate.json")))?.to_string())
 }
-
