@@ -145,6 +145,12 @@ class Model:
 
         return torch.load(self.directory)
 
+    def to_onnx(self, file: str | os.PathLike) -> Path:
+        """Writes an ONNX file: inputs `input_ids` and `attention_mask` [batch, n], output `logits` [batch, n, labels]."""
+        path = Path(file)
+        path.write_bytes(bytes(self._native.onnx()))
+        return path
+
     def verify(self, sequences: Any = None, labels: Any = None, **options: Any) -> dict:
         """The independent checker's verdict, on the data it was compiled from unless other data is given."""
         return verify(self, self._data if sequences is None else sequences, labels, **options)

@@ -164,6 +164,11 @@ impl Model {
         }))
     }
 
+    /// The bytes of an ONNX file that computes the same.
+    fn onnx(&self) -> PyResult<Vec<u8>> {
+        said(self.model.onnx())
+    }
+
     /// config.json, as text.
     fn config(&self) -> PyResult<String> {
         serde_json::to_string(&self.model.config()).map_err(|e| MonolayerError::new_err(e.to_string()))

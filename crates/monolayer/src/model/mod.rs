@@ -10,6 +10,7 @@ pub mod explain;
 pub mod file;
 pub mod forward;
 pub mod mask_file;
+pub mod onnx;
 pub mod rank;
 pub mod sequence_domain;
 mod source;
