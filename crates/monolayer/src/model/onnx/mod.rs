@@ -271,8 +271,8 @@ impl<'a, R: Real> Graph<'a, R> {
 
     /// Eq. 132: what a mask shows, by the places of queries and keys; nothing where it shows everything.
     fn shown(&mut self, mask: &Mask, query: &str, key: &str) -> Option<Name> {
-        let minus_one = self.whole(&[-1], &[]);
         let or_start = |graph: &mut Self, shown: Name| {
+            let minus_one = graph.whole(&[-1], &[]);
             let start = graph.add("Equal", &[key, &minus_one], &[]);
             Some(graph.add("Or", &[&shown, &start], &[]))
         };
