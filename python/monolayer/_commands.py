@@ -30,9 +30,10 @@ def command(*arguments: Any, input: str | None = None) -> dict:
 
 
 def claims(*names: str, data: str | os.PathLike | None = None) -> list[dict]:
-    """Every statement of the paper (or those named), run: number, the formula as printed, verdict, evidence."""
+    """Every statement of the paper (or those whose id starts so), run: number, the formula as printed, verdict, evidence."""
     more = [] if data is None else ["--data", data]
-    return command("claims", *names, *more)["claims"]
+    only = [word for name in names for word in ("--only", name)]
+    return command("claims", *only, *more)["claims"]
 
 
 def context(data: str | os.PathLike, scale: str = "tight", **options: Any) -> dict:

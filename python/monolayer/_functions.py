@@ -4,6 +4,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -42,11 +43,10 @@ def compile_function(
     """
     letters = list(alphabet)
     sizes = [lengths] if isinstance(lengths, int) else list(lengths)
-    count = math.comb if symmetric else None
-    total = sum(count(len(letters) + n - 1, n) if count else len(letters) ** n for n in sizes)
+    total = sum(math.comb(len(letters) + n - 1, n) if symmetric else len(letters) ** n for n in sizes)
     if total > most:
         raise MonolayerError(f"{total:,} sequences; shorter ones, a smaller alphabet, symmetric=True, or a larger `most`")
-    print(f"{total:,} sequences over {len(letters)} letters")
+    print(f"{total:,} sequences over {len(letters)} letters", file=sys.stderr)
     every = itertools.combinations_with_replacement if symmetric else lambda a, n: itertools.product(a, repeat=n)
     sequences = [list(s) for n in sizes for s in every(letters, n)]
     labels = [f(list(s)) for s in sequences]

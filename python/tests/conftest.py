@@ -1,6 +1,4 @@
 """What the tests of the Python package share."""
-import doctest
-
 import pytest
 
 import monolayer
@@ -12,11 +10,3 @@ LABELS = [["PER", "O", "O", "DATE", "O"], ["O", "DATE", "O", "O", "O"], ["O", "O
 @pytest.fixture(scope="session")
 def model():
     return monolayer.memorize(SENTENCES, LABELS)
-
-
-@pytest.fixture(autouse=True)
-def _names(doctest_namespace):
-    doctest_namespace["monolayer"] = monolayer
-
-
-OPTIONS = doctest.NORMALIZE_WHITESPACE
