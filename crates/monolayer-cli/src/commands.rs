@@ -10,6 +10,7 @@ mod demo;
 mod exact_layer;
 mod experiment;
 mod explain;
+mod export;
 mod generate;
 mod hardmax;
 mod inspect;
@@ -105,6 +106,7 @@ enum Command {
     Generate(generate::Args),
     Inspect(inspect::Args),
     Explain(explain::Args),
+    Export(export::Args),
     Hardmax(hardmax::Args),
     Unquantized(unquantized::Args),
     Claims(claims::Args),
@@ -155,6 +157,7 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
         Command::Generate(args) => generate::run(args, &cli.shared),
         Command::Inspect(args) => inspect::run(args, &cli.shared),
         Command::Explain(args) => explain::run(args, &cli.shared),
+        Command::Export(args) => export::run(args),
         Command::Hardmax(args) => hardmax::run(args, &cli.shared),
         Command::Unquantized(args) => unquantized::run(args, &cli.shared),
         Command::Claims(args) => claims::run(args, &cli.shared),

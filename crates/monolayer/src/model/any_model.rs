@@ -104,6 +104,11 @@ impl AnyModel {
         with_floats!(self, model => file::write_as(model, storage, dir, more), model => exact_file::write(model, dir, more))
     }
 
+    /// The bytes of an ONNX file that computes the same; see [`super::onnx`].
+    pub fn onnx(&self) -> Result<Vec<u8>> {
+        with_floats!(self, model => Ok(super::onnx::onnx(model)), _model => Err(not_floats()))
+    }
+
     /// What config.json says of it.
     pub fn config(&self) -> Config {
         with_floats!(self, model => file::config(model), model => file::config_as(model, exact_file::DTYPE))

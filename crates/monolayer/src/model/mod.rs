@@ -12,6 +12,7 @@ pub mod forward;
 pub mod mask_file;
 pub mod names;
 mod narrow;
+pub mod onnx;
 pub mod rank;
 pub mod sequence_domain;
 mod source;

@@ -1,0 +1,196 @@
+//! A dataset, from what Python has in memory or from a file.
+
+use std::str::FromStr as _;
+
+use monolayer::data::{DataOptions, LabelAt, Names, Split, Written};
+use monolayer::{Labels, Tokens, Vocabulary};
+use numpy::{PyReadonlyArray2, PyUntypedArrayMethods as _};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString};
+
+use crate::job::MonolayerError;
+
+/// Sequences of tokens, with labels or without.
+#[pyclass(frozen, module = "monolayer._native")]
+pub struct Dataset {
+    pub data: monolayer::Dataset,
+}
+
+/// An error of the library as an exception.
+pub fn said<T>(result: monolayer::Result<T>) -> PyResult<T> {
+    result.map_err(|error| MonolayerError::new_err(error.to_string()))
+}
+
+#[pymethods]
+impl Dataset {
+    /// All tokens and labels in one row, and how many tokens each sequence has. Words and classes are lists of strings, `None`
+    /// for a label that may be anything; vectors are arrays.
+    #[new]
+    #[pyo3(signature = (tokens, lengths, labels=None, *, integer_tokens=false, integer_labels=false))]
+    fn new(
+        tokens: &Bound<'_, PyAny>,
+        lengths: Vec<usize>,
+        labels: Option<&Bound<'_, PyAny>>,
+        integer_tokens: bool,
+        integer_labels: bool,
+    ) -> PyResult<Self> {
+        let mut offsets = vec![0];
+        for (i, &length) in lengths.iter().enumerate() {
+            if length == 0 {
+                return Err(MonolayerError::new_err(format!("sequence {}: no tokens; leave it out", i + 1)));
+            }
+            offsets.push(offsets[i] + length);
+        }
+        let total = offsets[lengths.len()];
+        if total == 0 {
+            return Err(MonolayerError::new_err("no sequences; give at least one"));
+        }
+        let tokens = tokens_of(tokens)?;
+        let labels = labels.map_or(Ok(Labels::None), labels_of)?;
+        check(total, count(&tokens), "tokens")?;
+        labeled(&labels).map_or(Ok(()), |labels| check(total, labels, "labels"))?;
+        let names = |integers: bool| if integers { Names::Integers } else { Names::Strings };
+        let written = Written { tokens: names(integer_tokens), labels: names(integer_labels) };
+        let name = "<memory>".to_owned();
+        let data =
+            monolayer::Dataset { name, tokens, labels, offsets, lines: Vec::new(), warnings: Vec::new(), written };
+        Ok(Self { data })
+    }
+
+    /// A file, or a task by its name, read as the command line reads it.
+    #[staticmethod]
+    #[pyo3(signature = (source, *, format=None, columns=None, tokens_from=None, labels_from=None, sentence=None, label_at=None, padding=None))]
+    #[allow(clippy::too_many_arguments, reason = "one keyword for each option of a file")]
+    fn open(
+        py: Python<'_>,
+        source: &str,
+        format: Option<&str>,
+        columns: Option<Vec<String>>,
+        tokens_from: Option<String>,
+        labels_from: Option<String>,
+        sentence: Option<&str>,
+        label_at: Option<&str>,
+        padding: Option<String>,
+    ) -> PyResult<Self> {
+        let columns = columns.unwrap_or_default().into_iter().map(|column| column.parse());
+        let options = DataOptions {
+            format: said(format.map(monolayer::data::Format::from_str).transpose())?,
+            columns: said(columns.collect())?,
+            tokens_from,
+            labels_from,
+            sentence: said(sentence.map(str::parse).transpose())?,
+            label_at: said(label_at.map(LabelAt::from_str).transpose())?,
+            padding,
+        };
+        let reading = said(py.detach(|| monolayer::Dataset::open_with(source, &options)))?;
+        Ok(Self { data: reading.data })
+    }
+
+    /// A text to recite: the label of each token is the token that follows it.
+    #[staticmethod]
+    fn text(text: &str, split: &str) -> PyResult<Self> {
+        let split = said(Split::from_str(split))?;
+        Ok(Self { data: said(monolayer::Dataset::from_text(text, split))? })
+    }
+
+    /// How many sequences there are.
+    #[getter]
+    fn sequences(&self) -> usize {
+        self.data.sequences()
+    }
+
+    /// How many tokens there are.
+    #[getter]
+    fn tokens(&self) -> usize {
+        self.data.tokens()
+    }
+
+    /// How many tokens each sequence has.
+    #[getter]
+    fn lengths(&self) -> Vec<usize> {
+        self.data.ranges().map(|range| range.len()).collect()
+    }
+
+    /// The hash of the canonical form, as in certificates.
+    #[getter]
+    fn hash(&self, py: Python<'_>) -> String {
+        py.detach(|| self.data.hash())
+    }
+
+    /// What a person should know about how it was read.
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.data.warnings.clone()
+    }
+
+    /// The canonical form: one JSON line per sequence.
+    fn canonical(&self) -> PyResult<String> {
+        let mut bytes = Vec::new();
+        self.data.write_canonical(&mut bytes)?;
+        Ok(String::from_utf8(bytes)?)
+    }
+}
+
+/// Words as a list, or vectors as an array.
+fn tokens_of(tokens: &Bound<'_, PyAny>) -> PyResult<Tokens> {
+    if let Ok(list) = tokens.cast::<PyList>() {
+        let mut vocabulary = Vocabulary::default();
+        let word = |word: Bound<'_, PyAny>| Ok(vocabulary.add(word.cast::<PyString>()?.to_str()?));
+        let word_ids = list.iter().map(word).collect::<PyResult<_>>()?;
+        return Ok(Tokens::Words { word_ids, vocabulary });
+    }
+    let (d, data) = vectors(tokens)?;
+    Ok(Tokens::Vectors { d, data })
+}
+
+/// Classes as a list, or vectors as an array.
+fn labels_of(labels: &Bound<'_, PyAny>) -> PyResult<Labels> {
+    if let Ok(list) = labels.cast::<PyList>() {
+        let mut names = Vocabulary::default();
+        let class = |name: Bound<'_, PyAny>| {
+            Ok(if name.is_none() { None } else { Some(names.add(name.cast::<PyString>()?.to_str()?)) })
+        };
+        let label_ids = list.iter().map(class).collect::<PyResult<_>>()?;
+        return Ok(Labels::Classes { label_ids, names });
+    }
+    let (d, data) = vectors(labels)?;
+    Ok(Labels::Vectors { d, data })
+}
+
+/// The rows of an array, finite. Negative zero becomes zero, as in files.
+fn vectors(array: &Bound<'_, PyAny>) -> PyResult<(usize, Vec<f64>)> {
+    let array: PyReadonlyArray2<'_, f64> = array.extract()?;
+    let (d, data) = (array.shape()[1], array.as_slice()?);
+    if let Some(at) = data.iter().position(|x| !x.is_finite()) {
+        let what = format!("token {}: the number {}; give finite numbers", at / d.max(1) + 1, data[at]);
+        return Err(MonolayerError::new_err(what));
+    }
+    if d == 0 {
+        return Err(MonolayerError::new_err("vectors without entries; give at least one"));
+    }
+    Ok((d, data.iter().map(|x| x + 0.0).collect()))
+}
+
+fn count(tokens: &Tokens) -> usize {
+    match tokens {
+        Tokens::Words { word_ids, .. } => word_ids.len(),
+        Tokens::Vectors { d, data } => data.len() / d,
+    }
+}
+
+fn labeled(labels: &Labels) -> Option<usize> {
+    match labels {
+        Labels::None => None,
+        Labels::Classes { label_ids, .. } => Some(label_ids.len()),
+        Labels::Vectors { d, data } => Some(data.len() / d),
+    }
+}
+
+fn check(total: usize, found: usize, what: &str) -> PyResult<()> {
+    if found == total {
+        return Ok(());
+    }
+    Err(MonolayerError::new_err(format!(
+        "{found} {what} for sequences of {total} tokens in all; give one for each token"
+    )))
+}

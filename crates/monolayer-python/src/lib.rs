@@ -1,0 +1,27 @@
+//! What the Python package `monolayer` calls in Rust. Python converts what users have to words, numbers and offsets; everything
+//! else happens here, outside of the interpreter's lock, and can be interrupted.
+
+#![allow(clippy::needless_pass_by_value, reason = "Python hands over what was extracted from its objects")]
+
+mod approximate;
+mod commands;
+mod dataset;
+mod job;
+mod model;
+
+use pyo3::prelude::*;
+
+/// The module `monolayer._native`.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::approximate::approximate;
+    #[pymodule_export]
+    use super::commands::main;
+    #[pymodule_export]
+    use super::dataset::Dataset;
+    #[pymodule_export]
+    use super::job::MonolayerError;
+    #[pymodule_export]
+    use super::model::{Model, certificate, load, memorize, verify};
+}

@@ -1,0 +1,38 @@
+"""Transformers with ONE rank-1 self-attention layer, computed instead of trained, with a proof.
+
+>>> import monolayer
+>>> model = monolayer.memorize([["May", "sails", "in", "May"]], [["PER", "O", "O", "DATE"]])
+>>> model.predict(["May", "sails", "in", "May"])
+['PER', 'O', 'O', 'DATE']
+
+The theorem: Kajitsuka and Sato, "Are Transformers with One Layer Self-Attention Using Low-Rank Weight Matrices Universal
+Approximators?", ICLR 2024, arXiv 2307.14023.
+
+=====================  ==============================================================================
+`memorize`             a dataset into a model: every token gets its label, and that is proved
+`compile_function`     any Python function from a sequence to labels, enumerated and memorized
+`memorize_text`        a text into a model that recites it
+`approximate`          a function on vectors into a model, with a bound on the distance
+`load`                 a model from its directory
+`verify`, `certify`    an independent checker's verdict on a model and its data
+`read`                 a dataset from a file: CoNLL columns, CSV, TSV, JSON, NumPy arrays, safetensors
+`Memorizer`            the same in the manner of scikit-learn: fit, predict, score
+`claims`               every statement of the paper, run
+`context`, `train`     the contextual mapping alone; the same architecture, trained
+=====================  ==============================================================================
+
+`monolayer.torch` has the same models as plain PyTorch modules.
+"""
+from ._commands import claims, command, context, train
+from ._data import Dataset, read
+from ._estimator import Memorizer
+from ._functions import approximate, compile_function, memorize_text
+from ._model import Model, certify, load, memorize, verify
+from ._native import MonolayerError
+
+Compiled = Model
+
+__all__ = [
+    "Compiled", "Dataset", "Memorizer", "Model", "MonolayerError", "approximate", "certify", "claims", "command",
+    "compile_function", "context", "load", "memorize", "memorize_text", "read", "train", "verify",
+]

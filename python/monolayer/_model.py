@@ -1,0 +1,277 @@
+"""Models: compiled, loaded, run, checked."""
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import _native
+from ._commands import command
+from ._data import Dataset, dataset, is_one_sequence
+from ._native import MonolayerError
+from ._progress import Bar
+
+
+class Model:
+    """A Transformer in a directory, or on its way there. Made by `memorize`, `memorize_text`, `compile_function` or `load`."""
+
+    def __init__(self, native: _native.Model, data: Dataset | None = None, directory: Path | None = None):
+        self._native, self._data, self._directory, self._temporary = native, data, directory, None
+        self._integer_labels = data is not None and data.integer_labels
+
+    # ---- what it says
+
+    def predict(self, sequences: Any) -> Any:
+        """The labels of a sequence (a list of words, ids or vectors), or of each of a list of sequences. Models without
+        labels give arrays of outputs."""
+        if isinstance(sequences, (str, bytes)):
+            raise TypeError(f"a string is no sequence: give a list of words, such as {str(sequences).split()!r}")
+        single = is_one_sequence(sequences)
+        data = dataset([sequences] if single else sequences)
+        with Bar("predicting") as bar:
+            found = self._native.predict(data._native, bar)
+        parts = np.split(found, np.cumsum(data.lengths)[:-1])
+        names = self.labels
+        results = parts if names is None else [[names[i] for i in part.tolist()] for part in parts]
+        return results[0] if single else results
+
+    def score(self, sequences: Any, labels: Any) -> float:
+        """The share of labeled tokens that get their label."""
+        asked = [label for row in labels for label in row]
+        given = [label for row in self.predict(sequences) for label in row]
+        counted = [(a, b) for a, b in zip(asked, given) if a is not None and a != -100]
+        return sum(a == b for a, b in counted) / len(counted)
+
+    def explain(self, tokens: list[str]) -> dict:
+        """One sequence through the model: context ids, units that fire, scores, margins."""
+        if isinstance(tokens, str):
+            raise TypeError(f"a string is no sequence: give a list of words, such as {tokens.split()!r}")
+        return command("explain", self.directory, " ".join(tokens))
+
+    def generate(self, *words: str, tokens: int | None = None) -> str:
+        """The text that a model of next tokens recites, from its beginning or from these words."""
+        more = [] if tokens is None else ["--tokens", tokens]
+        return command("generate", self.directory, *words, *more)["text"]
+
+    # ---- what it is
+
+    @property
+    def labels(self) -> list | None:
+        """The labels, in the order of the head's rows; integers where integers were memorized."""
+        names = self._native.labels
+        return [int(name) for name in names] if self._integer_labels and names else names
+
+    @property
+    def words(self) -> list[str] | None:
+        """The words it knows, by id."""
+        return self._native.words
+
+    @property
+    def config(self) -> dict:
+        """config.json: layers, dimensions, mask, how it was made."""
+        return json.loads(self._native.config())
+
+    @property
+    def hidden(self) -> int:
+        """Hidden units of the last layer."""
+        return self.config["layers"][-1]["hidden"]
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        """Its numbers, by the names of model.safetensors."""
+        return self._native.tensors()
+
+    @property
+    def right(self) -> int | None:
+        """Tokens of the memorized data that come out right; None for a loaded model."""
+        return self._native.counts and self._native.counts[0]
+
+    @property
+    def possible(self) -> int | None:
+        """Tokens that some weights can get right: all but those whose context has another label more often."""
+        return self._native.counts and self._native.counts[1]
+
+    @property
+    def certified(self) -> int | None:
+        """Tokens that are proved right, rounding included, in any order of summation."""
+        return self._native.counts and self._native.counts[2]
+
+    @property
+    def impossible(self) -> list[tuple[int, int]]:
+        """(sequence, token), from 0, of the tokens that no weights get right."""
+        ends = np.cumsum(self._data.lengths) if self._data else np.array([], dtype=int)
+        places = []
+        for t in self._native.impossible:
+            s = int(np.searchsorted(ends, t, side="right"))
+            places.append((s, t - (int(ends[s - 1]) if s else 0)))
+        return places
+
+    @property
+    def certificate(self) -> dict | None:
+        """certificate.json: what was proved. `verify` has it checked independently."""
+        path = self.directory / "certificate.json"
+        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+    @property
+    def names(self) -> dict | None:
+        """names.json: what each coordinate and each hidden unit means; None where the model has none."""
+        path = self.directory / "names.json"
+        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+    # ---- where it goes
+
+    @property
+    def directory(self) -> Path:
+        """Where it is on disk; a model that was not saved yet is put into a temporary directory."""
+        if self._directory is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="monolayer-")
+            self._directory = Path(self._temporary.name) / "model"
+            self._native.save(self._directory)
+        return self._directory
+
+    def save(self, directory: str | os.PathLike) -> Path:
+        """Writes the model directory, with its certificate, whole or not at all."""
+        path = Path(directory)
+        self._native.save(path)
+        self._directory, self._temporary = path, None
+        return path
+
+    def to_torch(self):
+        """The same model as a PyTorch module: see `monolayer.torch`."""
+        from . import torch
+
+        return torch.load(self.directory)
+
+    def to_onnx(self, file: str | os.PathLike) -> Path:
+        """Writes an ONNX file: inputs `input_ids` and `attention_mask` [batch, n], output `logits` [batch, n, labels]."""
+        path = Path(file)
+        path.write_bytes(bytes(self._native.onnx()))
+        return path
+
+    def verify(self, sequences: Any = None, labels: Any = None, **options: Any) -> dict:
+        """The independent checker's verdict, on the data it was compiled from unless other data is given."""
+        return verify(self, self._data if sequences is None else sequences, labels, **options)
+
+    def __repr__(self):
+        layer = self.config["layers"][0]
+        size = f"d = {self.config['d']}, {layer['hidden']:,} hidden units, {self.config['dtype']}"
+        if self._native.counts is None:
+            return f"Model({size})"
+        return f"Model({size}; {self.certified:,} of {self.possible:,} possible tokens proved right)"
+
+    def _repr_html_(self) -> str:
+        """The page of `monolayer report`, for notebooks."""
+        import html
+
+        with tempfile.TemporaryDirectory() as folder:
+            page = Path(folder) / "page.html"
+            command("report", self.directory, "--out", page)
+            source = html.escape(page.read_text(encoding="utf-8"), quote=True)
+        return f'<iframe srcdoc="{source}" style="width:100%;height:640px;border:0"></iframe>'
+
+
+def memorize(
+    sequences: Any,
+    labels: Any = None,
+    *,
+    label_at: str = "all",
+    padding: Any = None,
+    method: str | None = None,
+    embedding: str | None = None,
+    positions: str | None = None,
+    mask: str | None = None,
+    start: bool | None = None,
+    precision: str | None = None,
+    unknown: bool = False,
+    seed: int = 0,
+    candidates: int | None = None,
+    progress: bool | None = None,
+) -> Model:
+    """Computes a Transformer with one rank-1 attention layer that gives every token its label.
+
+    Parameters
+    ----------
+    sequences
+        Lists of words; lists or arrays of integer ids, with `padding` where they are padded at the end; lists of arrays
+        [tokens, d], or an array [sequences, tokens, d], of vectors; pandas or Hugging Face columns of these; a `Dataset`,
+        such as `monolayer.read("train.conll")`.
+    labels
+        A label for each token (strings or integers, None or -100 where any label will do), or one label per sequence, which
+        `label_at` gives to "all" tokens, the "first" or the "last"; or vectors, for regression.
+    method
+        "gated" (words with classes), "plateau", "interpolate", "deep" or "paper"; by default what suits the data.
+    embedding
+        Vectors for words: "sign:64", "random:D", "one-hot", "free" (the compiler may encode labels in them), or a file.
+    positions
+        "auto" (only if labels conflict without), "none", "sign:D", "random:D" or a file.
+    mask
+        "none" or "causal".
+    start
+        Whether a start token stands before every sequence; by default what needs fewer hidden units.
+    precision
+        "f32", "f64" or "auto": f32 where every possible token is proved right in it.
+    unknown
+        Adds a row for words that are not in the data; they get the most frequent label.
+    seed, candidates
+        Seed and length of the search; the same seed gives the same bytes.
+
+    Returns
+    -------
+    Model
+        With `predict`, `save`, `verify`, `certificate`, `certified`, `impossible`, `explain`, `to_torch`, ...
+
+    Tokens whose context also occurs with a more frequent label cannot be right in any model of this kind. They are listed in
+    `impossible`, and the more frequent label is memorized.
+
+    Examples
+    --------
+    >>> model = monolayer.memorize([["May", "sails"], ["in", "May"]], [["PER", "O"], ["O", "DATE"]])
+    >>> model.predict(["in", "May"])
+    ['O', 'DATE']
+    >>> model.certified == model.possible == 4
+    True
+    >>> model.verify()["verdict"]
+    'verified'
+    """
+    data = dataset(sequences, labels, **_given(label_at=label_at if label_at != "all" else None, padding=padding))
+    options = _given(
+        method=method, embedding=embedding, positions=positions, mask=mask, start=start, precision=precision,
+        candidates=candidates,
+    )
+    with Bar("searching", progress) as bar:
+        native = _native.memorize(data._native, bar, seed=seed, unknown=unknown, **options)
+    return Model(native, data)
+
+
+def _given(**options):
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def load(directory: str | os.PathLike) -> Model:
+    """The model of a directory."""
+    return Model(_native.load(Path(directory)), directory=Path(directory))
+
+
+def verify(model: Model | str | os.PathLike, sequences: Any = None, labels: Any = None, **options: Any) -> dict:
+    """An independent checker's verdict on a model and its certificate: "verified", "refuted", "unknown" or "error".
+
+    Everything is recomputed from the weights and the data, with rounding errors bounded for every order of summation; nothing
+    in the certificate is taken on trust. Options: precision ("f32", "f64", "real"), claims (a list of kinds),
+    ignore_certificate (judge the tokens alone, for weights that were changed elsewhere).
+    """
+    directory = model.directory if isinstance(model, Model) else Path(model)
+    data = None if sequences is None else dataset(sequences, labels)
+    with Bar("checking") as bar:
+        report = _native.verify(directory, data and data._native, bar, **options)
+    return json.loads(report)
+
+
+def certify(directory: str | os.PathLike | Model, sequences: Any, labels: Any = None, **options: Any) -> dict:
+    """Which tokens a model gets provably right, whatever made its weights: `verify` without a certificate."""
+    return verify(directory, sequences, labels, ignore_certificate=True, **options)
+
+
+__all__ = ["Model", "MonolayerError", "certify", "load", "memorize", "verify"]
