@@ -264,7 +264,7 @@ fn compiled_tasks_are_right_in_every_order() {
                 "{}",
                 report.text()
             );
-            let all = Dataset::open(&format!("task:{task}:{options}")).unwrap();
+            let all = Dataset::open(format!("task:{task}:{options}")).unwrap();
             let said = format!("{} sequences, all of length", all.sequences());
             assert!(report.text().contains(&said), "{name}: {}", report.text());
             assert_eq!(AnyModel::open(&dir).unwrap().right(&all).unwrap(), Some(all.tokens()), "{name}");
