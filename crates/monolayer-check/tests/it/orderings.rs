@@ -151,7 +151,7 @@ fn aim(draw: &mut Draw, dir: &Path, files: &mut Files, sequence: &Sequence) -> O
         return None;
     }
     for _ in 0..60 {
-        let middle = (low + high) / 2.0;
+        let middle = f64::midpoint(low, high);
         *(if first(middle)? { &mut high } else { &mut low }) = middle;
     }
     let spacing = if files.f32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
@@ -173,7 +173,7 @@ fn case(seed: u64, places: Places, aimed: bool) -> Option<(Verdict, bool)> {
         write_mask(dir.path(), 6, &entries);
     }
     let sequences: Vec<Sequence> =
-        (0..1 + draw.below(3)).map(|_| (0..1 + draw.below(5)).map(|_| WORDS[draw.below(3)]).collect()).collect();
+        (0..=draw.below(3)).map(|_| (0..=draw.below(5)).map(|_| WORDS[draw.below(3)]).collect()).collect();
     if aimed {
         aim(&mut draw, dir.path(), &mut files, &sequences[0])?;
     }
