@@ -62,7 +62,7 @@ fn counts(root: &Path) {
     write("orderings-without-a-token", "refuted", "another number is claimed", short, claim("5", Value::Null));
     let shorter = ALL.strip_suffix("\nb Y\nb Y\n").unwrap();
     write("orderings-without-a-sequence", "refuted", "not all", shorter, claim(Value::Null, json!([1, 2])));
-    let long: String = (0..40).map(|i| format!("a X\nb Y\n{}", if i % 2 == 0 { "a X\n" } else { "b Y\n" })).collect();
+    let long = "a X\nb Y\na X\na X\nb Y\nb Y\n".repeat(20);
     let many = format!("{long}\n{}", long.repeat(3));
     write("orderings-beyond-counting", "unknown", "too many to be counted", &many, claim("5", Value::Null));
 }

@@ -151,7 +151,7 @@ fn aim(draw: &mut Draw, dir: &Path, files: &mut Files, sequence: &Sequence) -> O
         return None;
     }
     for _ in 0..60 {
-        let middle = (low + high) / 2.0;
+        let middle = f64::midpoint(low, high);
         *(if first(middle)? { &mut high } else { &mut low }) = middle;
     }
     let spacing = if files.f32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
@@ -173,7 +173,7 @@ fn case(seed: u64, places: Places, aimed: bool) -> Option<(Verdict, bool)> {
         write_mask(dir.path(), 6, &entries);
     }
     let sequences: Vec<Sequence> =
-        (0..1 + draw.below(3)).map(|_| (0..1 + draw.below(5)).map(|_| WORDS[draw.below(3)]).collect()).collect();
+        (0..=draw.below(3)).map(|_| (0..=draw.below(5)).map(|_| WORDS[draw.below(3)]).collect()).collect();
     if aimed {
         aim(&mut draw, dir.path(), &mut files, &sequences[0])?;
     }
@@ -264,7 +264,7 @@ fn compiled_tasks_are_right_in_every_order() {
                 "{}",
                 report.text()
             );
-            let all = Dataset::open(&format!("task:{task}:{options}")).unwrap();
+            let all = Dataset::open(format!("task:{task}:{options}")).unwrap();
             let said = format!("{} sequences, all of length", all.sequences());
             assert!(report.text().contains(&said), "{name}: {}", report.text());
             assert_eq!(AnyModel::open(&dir).unwrap().right(&all).unwrap(), Some(all.tokens()), "{name}");

@@ -4,7 +4,7 @@
 mod canonical;
 mod class_name;
 pub mod context;
-mod covered;
+mod covered_sequences;
 mod dataset;
 pub mod embedding;
 pub mod entities;
@@ -24,7 +24,7 @@ mod word_majority;
 mod zipf;
 
 pub use class_name::ClassName;
-pub use covered::Covered;
+pub use covered_sequences::CoveredSequences;
 pub use dataset::{Dataset, Labels, Names, Orderings, Tokens, Vocabulary, Written};
 pub use label_scheme::LabelScheme;
 pub use readers::{Column, DataOptions, Format, Reading, thousands_apart};

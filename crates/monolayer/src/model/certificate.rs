@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::data::{Covered, Dataset};
+use crate::data::{CoveredSequences, Dataset};
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::model::rank::rank;
@@ -103,7 +103,7 @@ impl Claim {
 
     /// Every order of a dataset's sequences, of which every token is proved.
     pub(crate) fn orderings(arithmetic: &str, data: &Dataset) -> Self {
-        let Covered { sequences, all_lengths } = Covered::of(data);
+        let CoveredSequences { sequences, all_lengths } = CoveredSequences::of(data);
         let sequences = sequences.map(|sequences| sequences.to_string());
         Self::Orderings { arithmetic: arithmetic.to_owned(), sequences, all_lengths }
     }

@@ -108,8 +108,11 @@ proptest! {
     }
 }
 
+/// How many sequences, and whether they are all of some lengths.
+type Claimed<'a> = (Option<&'a str>, Option<(usize, usize)>);
+
 /// What the certificate of a model claims of other orders.
-fn orderings(compiled: &Compiled) -> Option<(Option<&str>, Option<(usize, usize)>)> {
+fn orderings(compiled: &Compiled) -> Option<Claimed<'_>> {
     compiled.claims().iter().find_map(|claim| match claim {
         Claim::Orderings { sequences, all_lengths, .. } => Some((sequences.as_deref(), *all_lengths)),
         _ => None,

@@ -8,21 +8,21 @@ use super::Dataset;
 ///
 /// ```
 /// use monolayer::Dataset;
-/// use monolayer::data::Covered;
+/// use monolayer::data::CoveredSequences;
 ///
 /// let data = Dataset::open("task:histogram:alphabet=4,length=1..12,order=sorted")?;
-/// assert_eq!(Covered::of(&data), Covered { sequences: Some(22_369_620), all_lengths: Some((1, 12)) });
+/// assert_eq!(CoveredSequences::of(&data), CoveredSequences { sequences: Some(22_369_620), all_lengths: Some((1, 12)) });
 /// # Ok::<(), monolayer::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Covered {
+pub struct CoveredSequences {
     /// How many different ones there are; none where they are more than 2^128.
     pub sequences: Option<u128>,
     /// The shortest and the longest length, if these are all sequences of the lengths between them over the data's tokens.
     pub all_lengths: Option<(usize, usize)>,
 }
 
-impl Covered {
+impl CoveredSequences {
     /// Those of a dataset. Sequences that differ in the order of their tokens only count once.
     pub fn of(data: &Dataset) -> Self {
         let ids = data.token_ids();
@@ -60,17 +60,17 @@ fn orderings(sorted: &[u32]) -> Option<u128> {
 mod tests {
     use super::*;
 
-    fn covered(sequences: &[&[&str]]) -> Covered {
+    fn covered(sequences: &[&[&str]]) -> CoveredSequences {
         let labels: Vec<Vec<&str>> = sequences.iter().map(|s| vec!["X"; s.len()]).collect();
         let sequences: Vec<Vec<&str>> = sequences.iter().map(|s| s.to_vec()).collect();
-        Covered::of(&Dataset::from_sequences(&sequences, &labels).unwrap())
+        CoveredSequences::of(&Dataset::from_sequences(&sequences, &labels).unwrap())
     }
 
     #[test]
     fn orderings_are_counted_once() {
-        assert_eq!(covered(&[&["a", "b"], &["b", "a"]]), Covered { sequences: Some(2), all_lengths: None });
+        assert_eq!(covered(&[&["a", "b"], &["b", "a"]]), CoveredSequences { sequences: Some(2), all_lengths: None });
         let all = [&["a", "a"][..], &["a", "b"], &["b", "b"]];
-        assert_eq!(covered(&all), Covered { sequences: Some(4), all_lengths: Some((2, 2)) });
+        assert_eq!(covered(&all), CoveredSequences { sequences: Some(4), all_lengths: Some((2, 2)) });
         assert_eq!(covered(&[&["a", "b", "c", "a"]]).sequences, Some(12));
         assert_eq!(covered(&[&["a"], &["a", "a", "a"]]).all_lengths, None);
     }
@@ -79,18 +79,19 @@ mod tests {
     fn too_many_are_not_counted() {
         let names: Vec<String> = (0..40).map(|i| format!("w{i}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        assert_eq!(covered(&[&names]), Covered { sequences: None, all_lengths: None });
+        assert_eq!(covered(&[&names]), CoveredSequences { sequences: None, all_lengths: None });
         assert_eq!(covered(&[&names[..20]]).sequences, Some((1..=20).product()));
     }
 
     #[test]
     fn sorted_sequences_cover_all() {
         for (alphabet, lengths, shortest, longest) in [(1, "1..4", 1, 4), (3, "2..5", 2, 5), (5, "4", 4, 4)] {
-            let all = Dataset::open(&format!("task:parity:alphabet={alphabet},length={lengths}")).unwrap();
+            let all = Dataset::open(format!("task:parity:alphabet={alphabet},length={lengths}")).unwrap();
             let sorted =
-                Dataset::open(&format!("task:parity:alphabet={alphabet},length={lengths},order=sorted")).unwrap();
-            let expected = Covered { sequences: Some(all.sequences() as u128), all_lengths: Some((shortest, longest)) };
-            assert_eq!((Covered::of(&all), Covered::of(&sorted)), (expected, expected));
+                Dataset::open(format!("task:parity:alphabet={alphabet},length={lengths},order=sorted")).unwrap();
+            let expected =
+                CoveredSequences { sequences: Some(all.sequences() as u128), all_lengths: Some((shortest, longest)) };
+            assert_eq!((CoveredSequences::of(&all), CoveredSequences::of(&sorted)), (expected, expected));
         }
     }
 }
