@@ -111,3 +111,45 @@ fn direction(x: [i64; 3]) -> [i64; 3] {
     let turned = reduced.iter().find(|&&c| c != 0).is_some_and(|&c| c < 0);
     if turned { reduced.map(|c| -c) } else { reduced }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_square_of_turns_needs_a_knot() {
+        // No threshold of a quotient of linear functions separates the diagonals of a square.
+        let square = [([1, 0, 0], 0), ([1, 1, 1], 0), ([1, 1, 0], 1), ([1, 0, 1], 1)];
+        assert_eq!(least_knots(&square, 2, 0, &mut 1000), Some(1));
+        let separable = [([1, 0, 0], 0), ([1, 1, 1], 1), ([1, 1, 0], 1), ([1, 0, 1], 1)];
+        assert_eq!(least_knots(&separable, 2, 0, &mut 1000), None);
+        // Nothing is said where the budget is used up.
+        assert_eq!(least_knots(&square, 2, 0, &mut 1), None);
+    }
+
+    proptest! {
+        /// Whatever the keys and the query, the labels in the order of ids need as many knots at least.
+        #[test]
+        fn no_keys_need_fewer(
+            labels in prop::collection::vec(0_u32..3, 15),
+            keys in prop::array::uniform3(-4.0..4.0_f64),
+            query in -2.0..2.0_f64,
+        ) {
+            // Two keys up to four times in all, and a start token.
+            let counts = (0..5_i64).flat_map(|a| (0..5 - a).map(move |b| [1, a, b]));
+            let points: Vec<PlanePoint> = counts.zip(labels).collect();
+            let mut budget = usize::MAX;
+            let least = least_knots(&points, 3, 0, &mut budget).unwrap_or(0);
+            let id = |x: &[i64; 3]| {
+                let weight = |i: usize| x[i] as f64 * (query * keys[i]).exp();
+                (0..3).map(|i| weight(i) * keys[i]).sum::<f64>() / (0..3).map(weight).sum::<f64>()
+            };
+            let mut ids: Vec<(f64, u32)> = points.iter().map(|(x, label)| (id(x), *label)).collect();
+            ids.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let mut row: Vec<u32> = ids.into_iter().map(|(_, label)| label).collect();
+            row.dedup();
+            prop_assert!(least <= knots(&row, 3, Start::Free, usize::MAX).len());
+        }
+    }
+}

@@ -29,8 +29,8 @@ const MOST_STEPS: usize = 60;
 /// The heights of all labels at the nodes but the first, node by node. `first` are the heights at the first, `widths` the distances
 /// between nodes. Each demand is met to a half at least; `None` where that was not reached.
 pub fn heights(first: &[f64], widths: &[f64], demands: &[Demand]) -> Option<Vec<f64>> {
-    let program = Program::new(first, widths, demands);
-    let mut at = Point { h: vec![0.0; program.n], slack: vec![1.0; demands.len()], dual: vec![1.0; demands.len()] };
+    let program = HeightProgram::new(first, widths, demands);
+    let mut at = Iterate { h: vec![0.0; program.n], slack: vec![1.0; demands.len()], dual: vec![1.0; demands.len()] };
     let scale = demands.iter().map(|d| d.margin).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
     at.slack.iter_mut().for_each(|s| *s = scale);
     let weight = program.form.mean_diagonal();
@@ -45,28 +45,28 @@ pub fn heights(first: &[f64], widths: &[f64], demands: &[Demand]) -> Option<Vec<
     found.then_some(at.h)
 }
 
-struct Point {
+struct Iterate {
     h: Vec<f64>,
     slack: Vec<f64>,
     dual: Vec<f64>,
 }
 
 /// A sum of up to four unknowns and a constant.
-struct Row {
+struct DemandRow {
     terms: [(usize, f64); 4],
     constant: f64,
     margin: f64,
 }
 
-struct Program {
+struct HeightProgram {
     n: usize,
-    rows: Vec<Row>,
+    rows: Vec<DemandRow>,
     /// The quadratic form, as a band, and its linear part.
     form: Band,
     linear: Vec<f64>,
 }
 
-impl Program {
+impl HeightProgram {
     fn new(first: &[f64], widths: &[f64], demands: &[Demand]) -> Self {
         let labels = first.len();
         let n = labels * widths.len();
@@ -85,7 +85,7 @@ impl Program {
             }
         }
         let row = |d: &Demand| {
-            let mut row = Row { terms: [(0, 0.0); 4], constant: 0.0, margin: d.margin };
+            let mut row = DemandRow { terms: [(0, 0.0); 4], constant: 0.0, margin: d.margin };
             for (slot, (label, sign)) in [(d.above, 1.0), (d.below, -1.0)].into_iter().enumerate() {
                 row.terms[2 * slot] = ((d.node - 1) * labels + label, sign * d.weights[1]);
                 if d.node == 1 {
@@ -105,7 +105,7 @@ impl Program {
     }
 
     /// One step, with a prediction and a correction; whether another is worth while. `None` where numbers leave their range.
-    fn step(&self, at: &mut Point) -> Option<bool> {
+    fn step(&self, at: &mut Iterate) -> Option<bool> {
         let m = self.rows.len() as f64;
         let mean = |slack: &[f64], dual: &[f64]| slack.iter().zip(dual).map(|(s, z)| s * z).sum::<f64>() / m;
         let mu = mean(&at.slack, &at.dual);
@@ -136,7 +136,7 @@ impl Program {
             let along = self.rows.iter().map(|row| row.terms.iter().map(|&(i, c)| c * right[i]).sum::<f64>());
             let slack: Vec<f64> = along.zip(&primal).map(|(a, p)| a + p).collect();
             let z = (0..slack.len()).map(|i| (-complement[i] - at.dual[i] * slack[i]) / at.slack[i]).collect();
-            Point { h: right, slack, dual: z }
+            Iterate { h: right, slack, dual: z }
         };
         let product: Vec<f64> = at.slack.iter().zip(&at.dual).map(|(s, z)| s * z).collect();
         let guess = solve(&product);

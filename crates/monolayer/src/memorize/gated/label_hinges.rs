@@ -71,18 +71,18 @@ pub fn runs(sorted: impl Iterator<Item = (f64, u32)>) -> Vec<Run> {
 /// Hinges that the runs need when `base` wins without any.
 pub fn cost(runs: &[Run], base: u32, most: MostRuns) -> usize {
     let labels: Vec<u32> = runs.iter().map(|run| run.label).collect();
-    Layout::new(&labels, base, most).count()
+    KnotLayout::new(&labels, base, most).count()
 }
 
 /// The same of the labels of runs alone.
 pub fn label_cost(labels: &[u32], base: u32) -> usize {
-    Layout::new(labels, base, MostRuns::ANY).count()
+    KnotLayout::new(labels, base, MostRuns::ANY).count()
 }
 
 /// How far the first hinge can stand outside the runs: not at all where one of them is flat.
 pub fn overhang(runs: &[Run], base: u32, most: MostRuns) -> f64 {
     let labels: Vec<u32> = runs.iter().map(|run| run.label).collect();
-    if Layout::new(&labels, base, most).flat.is_some() { 0.0 } else { outside(runs, most) }
+    if KnotLayout::new(&labels, base, most).flat.is_some() { 0.0 } else { outside(runs, most) }
 }
 
 fn outside(runs: &[Run], most: MostRuns) -> f64 {
@@ -113,7 +113,7 @@ fn numbered(labels: &[u32], base: u32) -> (Vec<u32>, u32, usize) {
 /// Which run is flat, and the runs that hold a knot, counted from it: 0 is the flat run, which stands outside where it is none of
 /// those given.
 #[derive(Debug, Clone, PartialEq)]
-struct Layout {
+struct KnotLayout {
     flat: Option<usize>,
     left: Vec<usize>,
     right: Vec<usize>,
@@ -122,7 +122,7 @@ struct Layout {
 /// As many runs of the base label are tried as the flat one, at most.
 const MOST_FLAT: usize = 3;
 
-impl Layout {
+impl KnotLayout {
     fn new(given: &[u32], base: u32, most: MostRuns) -> Self {
         let (labels, base, count) = numbered(given, base);
         let side = |runs: &[u32]| knots(runs, count, Start::Flat, most.0);
@@ -155,7 +155,7 @@ pub fn hinges(runs: &[Run], base: u32, a: f64, most: MostRuns, round: impl Fn(f6
     let sided =
         |leftward: bool, list: Vec<LabelHinge>| list.into_iter().map(move |hinge| SidedHinge { leftward, hinge });
     let labels: Vec<u32> = runs.iter().map(|run| run.label).collect();
-    let layout = Layout::new(&labels, base, most);
+    let layout = KnotLayout::new(&labels, base, most);
     let mirrored = |run: &Run| Run { label: run.label, first: -run.last, last: -run.first };
     let side = |runs: &[Run], knots: &[usize]| {
         if most == MostRuns::TWO { one_per_change(runs, a, &round) } else { one_side(runs, knots, a, &round) }
