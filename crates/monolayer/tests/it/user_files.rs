@@ -245,3 +245,29 @@ proptest! {
         }
     }
 }
+
+/// What comes after the first 64 KiB is looked at as what comes before: comments that start there are skipped, and a long first line
+/// does not hide the others.
+#[test]
+fn the_rest_of_a_file_is_looked_at_too() {
+    let read = |name: &str, text: &str| Dataset::read_with(name, text.as_bytes(), &DataOptions::default());
+    let sentences = 10_000;
+    let text = "a NN\nb VB\n\n".repeat(sentences) + "# text = a b c\n# id\na NN\n";
+    let reading = read("f.conll", &text).unwrap();
+    assert_eq!((reading.data.sequences(), reading.data.tokens()), (sentences + 1, 2 * sentences + 1));
+    assert!(!reading.plain && reading.line().ends_with("2 lines of comments skipped"), "{}", reading.line());
+    let plain = read("f.conll", &"a NN\n# NN\n\n".repeat(sentences)).unwrap();
+    assert!(plain.plain && plain.data.word(1) == Some("#"), "{}", plain.line());
+    // Cells that are empty between tabs, far down.
+    let tabs = "a\tNN\nb\tVB\n\n".repeat(sentences) + "c\t\tNN\n";
+    let error = read("f", &tabs).unwrap_err().to_string();
+    assert!(error.starts_with(&format!("f:{}: an empty or quoted cell", 3 * sentences + 1)), "{error}");
+    let said = DataOptions { format: Some(Format::Conll), ..DataOptions::default() };
+    assert_eq!(Dataset::read_with("f", tabs.as_bytes(), &said).unwrap().data.tokens(), 2 * sentences + 1);
+
+    let tokens = 50_000;
+    let line = format!("{{\"tokens\": [{}]}}\n", vec!["\"a\""; tokens].join(", "));
+    let reading = read("f", &line.repeat(2)).unwrap();
+    assert!(reading.plain && reading.format == Format::JsonLines, "{}", reading.line());
+    assert_eq!((reading.data.sequences(), reading.data.tokens()), (2, 2 * tokens));
+}

@@ -89,11 +89,12 @@ pub(super) fn told_by_row<'a>(
                 told.extend(length.map(|length| ToldLength { from, length, exact: false }));
             }
             (Some(FillKind::Mask { inverted }), Value::Array(mask)) => {
-                // It may be about the ids of a text that is split into words here.
+                // It may be about the ids of a text that is split into words here; then it says nothing of these.
                 let of_ids = |(other, ids): (&String, &Value)| {
                     other == "input_ids" && ids.as_array().is_some_and(|ids| ids.len() == mask.len())
                 };
-                if mask.len() != n && row.clone().any(of_ids) {
+                let full = mask.iter().all(|entry| bit(entry) == Some(f64::from(!inverted)));
+                if mask.len() != n && (full || row.clone().any(of_ids)) {
                     continue;
                 }
                 let length = length_of_mask(mask.iter().map(bit), inverted, n);

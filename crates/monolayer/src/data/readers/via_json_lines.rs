@@ -96,10 +96,11 @@ impl<'a> Converted<'a> {
         self.outputs(options.label_at)?;
         self.spread(options.label_at)?;
         let mut text = String::new();
-        for found in &self.sequences {
+        for found in &mut self.sequences {
+            // What is written is not needed twice.
             text.push_str("{\"tokens\":");
-            list(&found.tokens, &mut text);
-            if let FoundLabels::Each(labels) = &found.labels {
+            list(std::mem::take(&mut found.tokens), &mut text);
+            if let FoundLabels::Each(labels) = std::mem::replace(&mut found.labels, FoundLabels::None) {
                 text.push_str(",\"labels\":");
                 list(labels, &mut text);
             }
@@ -279,10 +280,11 @@ impl<'a> Converted<'a> {
     }
 }
 
-fn list(items: &[Value], text: &mut String) {
-    for (i, item) in items.iter().enumerate() {
-        text.push(if i == 0 { '[' } else { ',' });
+fn list(items: Vec<Value>, text: &mut String) {
+    text.push('[');
+    for (i, item) in items.into_iter().enumerate() {
+        text.push_str(if i == 0 { "" } else { "," });
         text.push_str(&item.to_string());
     }
-    text.push_str(if items.is_empty() { "[]" } else { "]" });
+    text.push(']');
 }

@@ -117,6 +117,17 @@ fn read_named(
     Ok(FoundData { data, tokens_from: shown(tokens), labels_from: labels.map(shown), notes })
 }
 
+/// What an array of labels holds.
+#[derive(Debug, Clone, Copy)]
+enum ArrayLabels {
+    /// A label for each sequence, or none at all.
+    OnePerSequence,
+    /// A class or a number for each token.
+    Scalars,
+    /// An output of so many entries for each token.
+    Vectors(usize),
+}
+
 /// The arrays of a file.
 struct ArraySet<'a> {
     name: &'a str,
@@ -196,14 +207,16 @@ impl ArraySet<'_> {
         Ok((sequences, n, d))
     }
 
-    /// How many entries the label of a token has, if it is a vector; none where a sequence has one label.
-    fn each_label(&self, sequences: usize, n: usize, options: &DataOptions) -> Result<Option<Option<usize>>> {
+    /// What the array of labels holds.
+    fn each_label(&self, sequences: usize, n: usize, options: &DataOptions) -> Result<ArrayLabels> {
         match self.labels.map(|labels| (&labels.shape[..], &labels.entries)) {
-            None => Ok(None),
-            Some((&[a, _], Entries::Floats(_))) if a == sequences && options.label_at.is_some() => Ok(None),
-            Some((&[a, b], _)) if (a, b) == (sequences, n) => Ok(Some(None)),
-            Some((&[a, b, k], Entries::Floats(_))) if (a, b) == (sequences, n) => Ok(Some(Some(k))),
-            Some((&[a], _)) if a == sequences => Ok(None),
+            None => Ok(ArrayLabels::OnePerSequence),
+            Some((&[a, _], Entries::Floats(_))) if a == sequences && options.label_at.is_some() => {
+                Ok(ArrayLabels::OnePerSequence)
+            }
+            Some((&[a, b], _)) if (a, b) == (sequences, n) => Ok(ArrayLabels::Scalars),
+            Some((&[a, b, k], Entries::Floats(_))) if (a, b) == (sequences, n) => Ok(ArrayLabels::Vectors(k)),
+            Some((&[a], _)) if a == sequences => Ok(ArrayLabels::OnePerSequence),
             Some((shape, _)) => {
                 let what = format!("labels {shape:?} of {}", self.labels.map_or("", NumpyArray::kind));
                 let help = format!(
@@ -233,8 +246,11 @@ impl ArraySet<'_> {
                 |array: &NumpyArray, d| (s * n..s * n + length).map(|i| entry(array, i, d)).collect::<Vec<Value>>();
             let labels = match (self.labels, each) {
                 (None, _) => FoundLabels::None,
-                (Some(labels), Some(d)) => FoundLabels::Each(list(labels, d)),
-                (Some(labels), None) => FoundLabels::One(entry(labels, s, labels.shape.get(1).copied())),
+                (Some(labels), ArrayLabels::Scalars) => FoundLabels::Each(list(labels, None)),
+                (Some(labels), ArrayLabels::Vectors(k)) => FoundLabels::Each(list(labels, Some(k))),
+                (Some(labels), ArrayLabels::OnePerSequence) => {
+                    FoundLabels::One(entry(labels, s, labels.shape.get(1).copied()))
+                }
             };
             let told = self.told(s, n)?;
             converted.push(FoundSequence { tokens: list(self.tokens, d), labels, lines: Vec::new(), told });

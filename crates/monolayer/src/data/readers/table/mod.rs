@@ -40,6 +40,7 @@ pub(super) fn read(
     if table.decimals {
         table.one_spelling(choice.label.unwrap_or_default())?;
     }
+    let dropped = table.dropped_gaps(&choice, options);
     let split = if choice.rows_are_tokens(&table, options)? {
         table.token_rows(&choice, &mut converted)?;
         ""
@@ -49,7 +50,7 @@ pub(super) fn read(
     };
     let mut data = converted.finish(options)?;
     data.warnings.extend(table.warning());
-    data.warnings.extend(table.dropped_gaps(&choice, options));
+    data.warnings.extend(dropped);
     Ok(FoundData { data, tokens_from: tokens_from + split, labels_from, notes: table.notes })
 }
 
@@ -154,12 +155,13 @@ impl RowTable<'_> {
         Some(format!("empty rows are ignored, the first before line {line}: {what}"))
     }
 
-    /// Every row is a token.
-    fn token_rows(&self, choice: &ColumnChoice, converted: &mut Converted) -> Result<()> {
+    /// Every row is a token. Rows are taken one by one, so that the words of a long table are in memory once.
+    fn token_rows(&mut self, choice: &ColumnChoice, converted: &mut Converted) -> Result<()> {
         let starts = self.starts(choice)?;
         let mut found: Option<FoundSequence> = None;
-        for (row, start) in self.rows.iter().zip(starts) {
-            let token = &row.cells[choice.token];
+        for (mut row, start) in std::mem::take(&mut self.rows).into_iter().zip(starts) {
+            let label = choice.label.map(|label| self.label(&row, label));
+            let token = std::mem::take(&mut row.cells[choice.token]);
             if token.is_empty() || token.contains(['\n', '\r']) {
                 let what = if token.is_empty() { "a token without a word" } else { "a line break inside a word" };
                 return Err(self.fault(row.line, what, "is a quotation mark not doubled, or `columns` another one?"));
@@ -173,10 +175,10 @@ impl RowTable<'_> {
                 lines: Vec::new(),
                 told: Vec::new(),
             });
-            now.tokens.push(token.as_str().into());
+            now.tokens.push(token.into());
             now.lines.push(row.line);
-            if let (FoundLabels::Each(labels), Some(label)) = (&mut now.labels, choice.label) {
-                labels.push(self.label(row, label)?);
+            if let (FoundLabels::Each(labels), Some(label)) = (&mut now.labels, label) {
+                labels.push(label?);
             }
         }
         found.into_iter().for_each(|found| converted.push(found));
