@@ -16,7 +16,7 @@ use monolayer::context_map::search::CANDIDATES;
 use monolayer::data::Orderings;
 use monolayer::data::positions::Positions;
 use monolayer::memorize::alphabet::architecture::{Gates, Reads};
-use monolayer::memorize::{Details, paper_parameters};
+use monolayer::memorize::{Details, Effort, paper_parameters};
 use monolayer::model::Storage;
 use monolayer::model::certificate::Claim;
 use monolayer::{Compiled, Dataset, Error, Memorizer, Method, Precision, Source};
@@ -79,6 +79,9 @@ pub struct Args {
     /// Number of projections to try; more give a larger gap between context ids
     #[arg(long, value_name = "N", default_value_t = CANDIDATES, help_heading = DOES)]
     candidates: usize,
+    /// Large vocabularies: how long to look for fewer hidden units
+    #[arg(long, value_enum, default_value = "default", help_heading = DOES)]
+    effort: EffortArg,
     /// Add a row for unknown words; they get the most frequent label
     #[arg(long, help_heading = DOES)]
     unknown: bool,
@@ -143,6 +146,23 @@ impl From<PrecisionArg> for Precision {
             PrecisionArg::Auto => Self::Auto,
             PrecisionArg::F32 => Self::F32,
             PrecisionArg::F64 => Self::F64,
+        }
+    }
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum EffortArg {
+    Fast,
+    Default,
+    High,
+}
+
+impl From<EffortArg> for Effort {
+    fn from(effort: EffortArg) -> Self {
+        match effort {
+            EffortArg::Fast => Self::Fast,
+            EffortArg::Default => Self::Default,
+            EffortArg::High => Self::High,
         }
     }
 }
@@ -361,6 +381,7 @@ impl Args {
             .positions(self.positions.clone())
             .seed(self.seed)
             .candidates(self.candidates)
+            .effort(self.effort.into())
             .precision(self.precision.into())
             .unknown(self.unknown)
             .storage(self.storage.into());

@@ -162,6 +162,8 @@ fn conll_2003_is_memorized_and_proved_in_f32() {
         assert_eq!(json[field], 203_619, "{field}");
     }
     assert_eq!(json["dtype"], "f32");
+    assert!(json["hidden"].as_u64().unwrap() <= 2200, "{}", json["hidden"]);
+    assert!(json["smallest_margin_ratio"].as_f64().unwrap() > 1.0);
     let lines: Vec<&Value> = json["conflicts"].as_array().unwrap().iter().map(|c| &c["line"]).collect();
     assert_eq!(lines, [73_188, 151_985]);
     let accuracy = run(&["predict", &model, &data, "--json", "-q"]).json()["accuracy"].as_f64().unwrap();
@@ -189,4 +191,21 @@ fn sorted_sequences_are_memorized_in_every_order() {
     refused(&["memorize", sorted, "--mask", "causal", "--out", &model], None, &["--mask", "orderings"]);
     let sort = "task:sort:alphabet=2,length=2,order=sorted";
     refused(&["memorize", sort, "--out", &model], None, &["depend on the order"]);
+}
+
+#[test]
+#[ignore = "slow: tools/test --slow"]
+fn conll_2003_needs_fewer_units_with_a_free_embedding_and_with_effort() {
+    let Some(data) = conll("eng.train") else { return };
+    let files = Files::new();
+    let hidden = |options: &[&str]| {
+        let model = files.path("model");
+        let json = run(&[&["memorize", &data, "--out", &model, "--json", "-q"][..], options].concat()).json();
+        assert_eq!((&json["certified"], &json["dtype"]), (&203_619.into(), &"f32".into()));
+        json["hidden"].as_u64().unwrap()
+    };
+    let (fast, free) = (hidden(&["--effort", "fast"]), hidden(&["--embedding", "free"]));
+    assert!(fast <= 2814 && free <= 1400, "{fast} and {free}");
+    let high = hidden(&["--effort", "high", "--embedding", "free"]);
+    assert!(high < free, "{high} and {free}");
 }

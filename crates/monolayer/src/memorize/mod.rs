@@ -12,7 +12,7 @@ pub mod vectors;
 
 pub use compiled::{Compiled, DeepDetails, Details, GatedDetails, HingeDetails};
 pub use label_counts::{LabelCounts, least_parameters};
-pub use settings::{Memorizer, Method, Precision};
+pub use settings::{Effort, Memorizer, Method, Precision};
 
 use std::borrow::Cow;
 
@@ -111,6 +111,7 @@ impl Memorizer<'_> {
             method,
             seed: self.seed,
             candidates: self.candidates.max(1),
+            effort: (self.effort != Effort::Default).then_some(self.effort),
             data_hash: data_hash.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             labels: None,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::alphabet::architecture::{Gates, Reads};
+use super::gated::halfspace_cover::CoverEffort;
 use crate::context_map::search;
 use crate::data::embedding::Embedding;
 use crate::data::positions::Positions;
@@ -76,6 +77,49 @@ impl FromStr for Method {
     }
 }
 
+/// How long the compiler looks for fewer hidden units, where gated units are for a large vocabulary.
+///
+/// ```
+/// use monolayer::memorize::Effort;
+/// use monolayer::{Dataset, Memorizer};
+///
+/// let data = Dataset::from_sequences(&[["May", "sails"], ["in", "May"]], &[["PER", "O"], ["O", "DATE"]])?;
+/// let memorizer = Memorizer::new().method(monolayer::Method::Gated);
+/// assert!(memorizer.effort(Effort::High).compile(&data)?.is_proved());
+/// # Ok::<(), monolayer::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Effort {
+    /// Little time.
+    Fast,
+    /// About as long as the rest of the compilation takes.
+    #[default]
+    Default,
+    /// As long as it gains units.
+    High,
+}
+
+impl Effort {
+    /// For halfspaces around words.
+    pub(super) fn for_words(self) -> CoverEffort {
+        match self {
+            Self::Fast => CoverEffort { steps: 20, refusals: 1, batch: 4096 },
+            Self::Default => CoverEffort { steps: 60, refusals: 3, batch: 4096 },
+            Self::High => CoverEffort { steps: 1000, refusals: 24, batch: 1 << 16 },
+        }
+    }
+
+    /// For halfspaces around contexts.
+    pub(super) fn for_exceptions(self) -> CoverEffort {
+        match self {
+            Self::Fast => CoverEffort { steps: 20, refusals: 1, batch: 4096 },
+            Self::Default => CoverEffort { steps: 200, refusals: 4, batch: 4096 },
+            Self::High => CoverEffort { steps: 3000, refusals: 24, batch: 1 << 16 },
+        }
+    }
+}
+
 /// The numbers of a model.
 ///
 /// ```
@@ -131,6 +175,7 @@ pub struct Memorizer<'a> {
     pub(super) start: bool,
     pub(super) seed: u64,
     pub(super) candidates: usize,
+    pub(super) effort: Effort,
     pub(super) precision: Precision,
     pub(super) unknown: bool,
     pub(super) max_bits: usize,
@@ -153,6 +198,7 @@ impl Default for Memorizer<'_> {
             start: false,
             seed: 0,
             candidates: search::CANDIDATES,
+            effort: Effort::Default,
             precision: Precision::Auto,
             unknown: false,
             max_bits: 1 << 16,
@@ -247,6 +293,12 @@ impl<'a> Memorizer<'a> {
         Self { candidates, ..self }
     }
 
+    /// How long to look for fewer hidden units. For gated units; small alphabets are searched by `candidates` alone.
+    #[must_use]
+    pub fn effort(self, effort: Effort) -> Self {
+        Self { effort, ..self }
+    }
+
     /// The numbers of the model.
     #[must_use]
     pub fn precision(self, precision: Precision) -> Self {
@@ -306,11 +358,17 @@ impl<'a> Memorizer<'a> {
 
     /// Refuses settings that mean nothing to a method.
     pub(super) fn check(&self, method: Method) -> Result<()> {
-        let for_gated = self.unknown || self.free || self.start || self.precision == Precision::F32;
+        let for_gated = self.unknown
+            || self.free
+            || self.start
+            || self.precision == Precision::F32
+            || self.effort != Effort::Default;
         if method != Method::Gated && for_gated {
             let name = method.name();
             return Err(Error::mismatch(
-                format!("`unknown`, `start`, `embedding` free and `precision` f32 do not go with `method` {name}"),
+                format!(
+                    "`unknown`, `start`, `effort`, `embedding` free and `precision` f32 do not go with `method` {name}"
+                ),
                 "they are for `method` gated",
             ));
         }
@@ -339,6 +397,7 @@ impl fmt::Debug for Memorizer<'_> {
             .field("start", &self.start)
             .field("seed", &self.seed)
             .field("candidates", &self.candidates)
+            .field("effort", &self.effort)
             .field("precision", &self.precision)
             .field("unknown", &self.unknown)
             .field("max_bits", &self.max_bits)

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::data::Split;
-use crate::memorize::{LabelCounts, Method};
+use crate::memorize::{Effort, LabelCounts, Method};
 use crate::model::sequence_domain::SequenceDomain;
 
 /// How a model was made. Commands of this project write one of the first four kinds; a model from elsewhere may say anything.
@@ -29,6 +29,9 @@ pub enum Source {
         seed: u64,
         /// How many projections were tried.
         candidates: usize,
+        /// How long fewer hidden units were looked for, unless as long as usual.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        effort: Option<Effort>,
         /// The hash of the data.
         #[serde(rename = "dataset")]
         data_hash: String,

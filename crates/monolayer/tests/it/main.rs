@@ -14,6 +14,7 @@ mod examples;
 mod expressions;
 mod free_labels;
 mod grammar;
+mod halfspaces;
 mod hardmax;
 mod hostile_models;
 mod house;

@@ -137,7 +137,7 @@ impl Compilation<'_> {
 
     fn most_proved(&self, precision: Precision) -> Result<Compiled> {
         let plan = self.plan();
-        let covered = if self.choice.is_none() { Some(plan.cover()?) } else { None };
+        let covered = if self.choice.is_none() { Some(plan.cover(false)?) } else { None };
         let covered = covered.as_ref();
         match precision {
             Precision::F32 => self.build::<f32>(&plan, covered, usize::MAX),
@@ -149,6 +149,14 @@ impl Compilation<'_> {
                 let single = self.build::<f32>(&plan, covered, worth);
                 if single.as_ref().is_ok_and(Compiled::is_proved) {
                     return single;
+                }
+                // Hinges alone have wider margins.
+                let hinges = if self.choice.is_none() { Some(plan.cover(true)?) } else { None };
+                if let Some(hinges) = &hinges
+                    && let Ok(single) = self.build::<f32>(&plan, Some(hinges), usize::MAX)
+                    && single.is_proved()
+                {
+                    return Ok(single);
                 }
                 let mut double = self.build::<f64>(&plan, covered, usize::MAX)?;
                 let proved = single.as_ref().map_or(0, Compiled::certified);
@@ -168,6 +176,8 @@ impl Compilation<'_> {
             default: self.default,
             label_codes: &self.label_codes,
             free: self.memorizer.free,
+            unknown: self.memorizer.unknown,
+            effort: self.memorizer.effort,
         }
     }
 

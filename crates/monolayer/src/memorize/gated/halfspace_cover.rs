@@ -1,355 +1,327 @@
-//! Halfspaces that hold some points and none of others: how many words with one label share a hidden unit.
+//! Halfspaces that hold some points and none of others: how many words with one label, or contexts with one, share a hidden unit.
 //!
 //! In 64 dimensions the sum of a few words' codes is closer to each of them than to any other of 20,000 words, and a few steps of
 //! the perceptron rule stretch that to a dozen words or more. With codes of +1 and -1 all of it is exact integer
-//! arithmetic, even in single precision. Other codes are scaled, words and places each by a power of two of their own, so
-//! that neither drowns in the other's rounding, and scores are kept in double precision; a halfspace must then tell
-//! its points apart by more than its rounding.
+//! arithmetic, even in single precision. With other codes a halfspace must tell its points apart by more than its rounding.
+//! Contexts have one more coordinate, their id. What a normal vector says of the contexts of one point is linear in it, so that
+//! the lowest and the highest id of those that matter stand for all of them.
 
 use rayon::prelude::*;
 
-use crate::arithmetic::kernels::{self, Real};
-use crate::arithmetic::matrix::Matrix;
+use super::code_points::{CodePoints, CodeScores, WordSpans, length, on_grid};
 
-/// The halfspace `normal . x > threshold`.
+/// The halfspace `normal . x + id g > threshold`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Halfspace {
-    /// Its normal vector.
+    /// Its normal vector, as far as codes go.
     pub normal: Vec<f64>,
+    /// Its weight on the id.
+    pub id: f64,
     /// Halfway between the points it must not hold and those it was made for.
     pub threshold: f64,
-    /// `normal . x - threshold` for the points it was made for is at least this, and at most minus this for the others, but
+    /// `normal . x + id g - threshold` for the points it was made for is at least this, and at most minus this for the others, but
     /// for the rounding of codes that are not signs.
     pub margin: f64,
-    /// All points inside.
+    /// All points inside; where points have contexts, nothing.
     pub holds: Vec<u32>,
+    /// The targets inside by its margin, by number.
+    pub members: Vec<usize>,
 }
 
-/// Codes, prepared for inner products of one of them with all of them.
-pub struct Codes {
-    rows: Matrix<f64>,
-    /// The codes over a power of two that makes the largest entry a number from 1 to 2.
-    scaled: Matrix<f64>,
-    /// One over that power.
-    scale: f64,
-    /// The length of the longest scaled code.
-    longest: f64,
-    /// The signs of codes with entries +1 and -1, 64 to a word: one list per 64 columns.
-    signs: Option<Vec<Vec<u64>>>,
+/// How long halfspaces are searched for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CoverEffort {
+    /// Perceptron steps that a new member may cost.
+    pub steps: usize,
+    /// Members that may be refused before a halfspace is called full.
+    pub refusals: usize,
+    /// Targets of one cover that are worked on together: small enough to spread over threads, large enough to find targets
+    /// that are near each other.
+    pub batch: usize,
 }
 
-/// The scores of points: single precision where it is exact, double where it is not.
-trait Score: Real {
-    /// A small whole number.
-    fn whole(count: i32) -> Self;
+impl CoverEffort {
+    /// For a single target.
+    pub const ALONE: Self = Self { steps: 1, refusals: 0, batch: 1 };
 }
 
-impl Score for f32 {
-    #[inline]
-    fn whole(count: i32) -> Self {
-        count as f32
-    }
+/// What a halfspace must hold: some contexts of a point, with coordinates of ids from the first to the second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Target {
+    /// The point.
+    pub point: usize,
+    /// The lowest and the highest coordinate.
+    pub ids: (f64, f64),
 }
 
-impl Score for f64 {
-    #[inline]
-    fn whole(count: i32) -> Self {
-        f64::from(count)
-    }
-}
+/// What halfspaces may not hold: of each point the contexts with coordinates from the first to the second, or none.
+pub type Forbidden = [Option<(f64, f64)>];
 
-impl Codes {
-    /// Codes as rows.
-    pub fn new(rows: Matrix<f64>) -> Self {
-        let signs = rows.data.iter().all(|x| x.abs() == 1.0).then(|| {
-            let bits = |chunk: &[f64]| chunk.iter().enumerate().fold(0, |b, (i, &x)| b | (u64::from(x > 0.0) << i));
-            let list =
-                |start: usize| rows.iter_rows().map(|row| bits(&row[start..row.len().min(start + 64)])).collect();
-            (0..rows.cols).step_by(64).map(list).collect()
-        });
-        let largest = rows.data.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
-        // A power of two whose inverse is one as well.
-        let exponent = if largest > 0.0 { largest.log2().floor().clamp(-1000.0, 1000.0) } else { 0.0 };
-        let scale = (-exponent).exp2();
-        let scaled = rows.map(|x| x * scale);
-        let longest = scaled.iter_rows().map(length).fold(0.0, f64::max);
-        Self { rows, scaled, scale, longest, signs }
-    }
-
-    /// Code `i`.
-    pub fn row(&self, i: usize) -> &[f64] {
-        self.rows.row(i)
-    }
-
-    /// `scores[x] += factor (code . x)` for every scaled code x.
-    fn add_products<S: Score>(&self, code: usize, factor: S, scores: &mut [S]) {
-        let Some(signs) = &self.signs else {
-            let own = self.scaled.row(code);
-            for (score, x) in scores.iter_mut().zip(self.scaled.iter_rows()) {
-                *score += factor * S::from_f64(own.iter().zip(x).map(|(a, b)| a * b).sum());
-            }
-            return;
-        };
-        // Codes that differ in h of D entries have inner product D - 2h.
-        let d = self.rows.cols as i32;
-        for (b, column) in signs.iter().enumerate() {
-            let (own, d) = (column[code], S::whole(if b == 0 { d } else { 0 }));
-            let two = S::whole(2);
-            kernels::vectorized(
-                #[inline(always)]
-                || {
-                    for (score, &other) in scores.iter_mut().zip(column) {
-                        *score += factor * (d - two * S::whole((own ^ other).count_ones() as i32));
-                    }
-                },
-            );
-        }
-    }
-}
-
-/// The length of a vector.
-fn length(x: &[f64]) -> f64 {
-    x.iter().map(|x| x * x).sum::<f64>().sqrt()
-}
-
-/// Points to be covered: words, or words at places. The code of a point is its word's, then its place's.
-pub struct CodePoints<'a> {
-    words: &'a Codes,
-    places: Option<&'a Codes>,
-    list: &'a [(u32, u32)],
-    /// The points of word w are `starts[w]..starts[w + 1]`.
-    starts: Vec<usize>,
-}
-
-/// The inner products of a normal vector with words and with places. A point's is the sum of its two.
-#[derive(Clone)]
-struct CodeScores<S> {
-    words: Vec<S>,
-    places: Vec<S>,
-}
-
-/// Words whose scores are looked at together: most such blocks are out of reach as a whole.
-const BLOCK: usize = 64;
-
-impl<'a> CodePoints<'a> {
-    /// Points given by word and place, sorted. Without places, points are words, and all places must be 0.
-    pub fn new(words: &'a Codes, places: Option<&'a Codes>, list: &'a [(u32, u32)]) -> Self {
-        let starts = (0..=words.rows.rows).map(|w| list.partition_point(|&(word, _)| (word as usize) < w)).collect();
-        Self { words, places, list, starts }
-    }
-
-    /// The word of a point.
-    pub fn word(&self, point: usize) -> usize {
-        self.list[point].0 as usize
-    }
-
-    /// Whether all codes are signs.
-    fn is_exact(&self) -> bool {
-        self.words.signs.is_some() && self.places.is_none_or(|places| places.signs.is_some())
-    }
-
-    /// The length of the longest scaled code.
-    fn longest(&self) -> f64 {
-        self.words.longest + self.places.map_or(0.0, |places| places.longest)
-    }
-
-    fn zero<S: Score>(&self) -> CodeScores<S> {
-        let places = self.places.map_or(1, |places| places.rows.rows);
-        CodeScores { words: vec![S::ZERO; self.words.rows.rows], places: vec![S::ZERO; places] }
-    }
-
-    /// The scaled code of a point.
-    fn code(&self, point: usize) -> Vec<f64> {
-        let (word, place) = self.list[point];
-        let place = self.places.map_or(&[][..], |places| places.scaled.row(place as usize));
-        [self.words.scaled.row(word as usize), place].concat()
-    }
-
-    /// A normal to scaled codes as one to the codes themselves.
-    fn normal(&self, scaled: &[f64]) -> Vec<f64> {
-        let (word, place) = scaled.split_at(self.words.rows.cols);
-        let place_scale = self.places.map_or(1.0, |places| places.scale);
-        word.iter().map(|x| x * self.words.scale).chain(place.iter().map(|x| x * place_scale)).collect()
-    }
-
-    fn step<S: Score>(&self, point: usize, factor: S, scores: &mut CodeScores<S>) {
-        let (word, place) = self.list[point];
-        self.words.add_products(word as usize, factor, &mut scores.words);
-        if let Some(places) = self.places {
-            places.add_products(place as usize, factor, &mut scores.places);
-        }
-    }
-
-    fn score<S: Score>(&self, point: usize, scores: &CodeScores<S>) -> S {
-        let (word, place) = self.list[point];
-        scores.words[word as usize] + scores.places[place as usize]
-    }
-
-    /// Calls `see` with the points that may score above `floor`, which `see` may raise.
-    fn visit_above<S: Score>(&self, scores: &CodeScores<S>, mut floor: S, mut see: impl FnMut(usize, S, &mut S)) {
-        let top = kernels::largest(&scores.places);
-        for (b, block) in scores.words.chunks(BLOCK).enumerate() {
-            let largest = kernels::vectorized(
-                #[inline(always)]
-                || kernels::largest(block),
-            );
-            if largest + top <= floor {
-                continue;
-            }
-            for (w, score) in (b * BLOCK..).zip(block) {
-                if *score + top > floor {
-                    for point in self.starts[w]..self.starts[w + 1] {
-                        see(point, self.score(point, scores), &mut floor);
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Targets of one cover that are worked on together: small enough to spread over threads, large enough to find targets
-/// that are near each other.
-const BATCH: usize = 1024;
-
-/// Halfspaces that together hold every target and none of the points that `forbidden` marks. The error is a target that no
-/// halfspace found here tells from the forbidden points.
-pub fn cover(points: &CodePoints, targets: &[usize], forbidden: &[bool]) -> Result<Vec<Halfspace>, usize> {
-    let of_batch = |targets: &[usize]| {
-        let cover = Cover { points, targets, forbidden };
-        if points.is_exact() { cover.run::<f32>() } else { cover.run::<f64>() }
+/// Halfspaces that together hold every target, and nothing that is forbidden. Targets that no halfspace found here
+/// tells from what is forbidden are left out and listed.
+pub fn cover(
+    points: &CodePoints,
+    targets: &[Target],
+    forbidden: &Forbidden,
+    effort: CoverEffort,
+) -> (Vec<Halfspace>, Vec<usize>) {
+    let spans = points.spans(forbidden);
+    let of_batch = |(b, targets): (usize, &[Target])| {
+        Cover { points, targets, forbidden, spans: &spans, effort, first: b * effort.batch }.run()
     };
-    let batches: Vec<Result<Vec<Halfspace>, usize>> = targets.par_chunks(BATCH).map(of_batch).collect();
-    Ok(batches.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
+    let batches: Vec<(Vec<Halfspace>, Vec<usize>)> =
+        targets.par_chunks(effort.batch).enumerate().map(of_batch).collect();
+    let (found, failed): (Vec<_>, Vec<_>) = batches.into_iter().unzip();
+    (found.concat(), failed.concat())
 }
 
 struct Cover<'a> {
     points: &'a CodePoints<'a>,
-    targets: &'a [usize],
-    forbidden: &'a [bool],
+    targets: &'a [Target],
+    forbidden: &'a Forbidden,
+    /// The forbidden contexts of each word.
+    spans: &'a WordSpans,
+    effort: CoverEffort,
+    /// The number of the first target.
+    first: usize,
 }
 
-/// A halfspace on its way: its normal to scaled codes, the scores of all points, and the targets it must hold.
-#[derive(Clone)]
-struct Candidate<S> {
+/// A point at a coordinate of ids.
+type Sample = (usize, f64);
+
+/// A halfspace on its way: its normal to scaled codes, its weight of ids, the targets it must hold, and forbidden points that
+/// have come near it: steps look at these alone, until all points are looked at again.
+#[derive(Clone, Default)]
+struct Candidate {
     normal: Vec<f64>,
-    scores: CodeScores<S>,
+    id: f64,
     members: Vec<usize>,
+    near: Vec<Sample>,
 }
 
 impl Cover<'_> {
-    /// Perceptron steps that a new member may cost.
-    const STEPS: usize = 12;
-    /// Members that may be refused before a halfspace is called full.
-    const REFUSALS: usize = 3;
-    /// Steps for a halfspace with a single member, which must succeed.
+    /// Steps for a halfspace with a single member, where there is no other way.
     const LAST_STEPS: usize = 2000;
+    /// How often all points are looked at for one new member.
+    const ROUNDS: usize = 12;
+    /// How many forbidden points are taken note of each time.
+    const NOTED: usize = 32;
     /// Scores of codes that are not signs are rounded by less than this part of the lengths of normal and code: 2^-53 for
     /// each of some thousand steps and terms.
     const ROUNDING: f64 = 1.0 / (1_u64 << 36) as f64;
+    /// Where the id is read, single precision rounds, each time by 2^-24 of the sizes of the terms at most. Members and
+    /// forbidden points are to be apart by many times that, whatever precision is taken in the end.
+    const ID_ROUNDING: f64 = 1.0 / (1_u64 << 15) as f64;
+    /// So far are they to be apart at least, if codes are signs: wide margins keep outputs small.
+    const LEAST_GAP: f64 = 0.25;
 
-    fn run<S: Score>(&self) -> Result<Vec<Halfspace>, usize> {
-        let mut open: Vec<usize> = self.targets.to_vec();
-        let mut found = Vec::new();
+    fn run(&self) -> (Vec<Halfspace>, Vec<usize>) {
+        let mut open: Vec<usize> = (0..self.targets.len()).collect();
+        let (mut found, mut failed) = (Vec::new(), Vec::new());
         while let Some(&seed) = open.first() {
-            let columns = self.points.code(seed).len();
-            let empty = Candidate::<S> { normal: vec![0.0; columns], scores: self.points.zero(), members: Vec::new() };
+            let empty = Candidate { normal: vec![0.0; self.points.columns()], ..Candidate::default() };
             let first = self.with(&empty, seed, Self::LAST_STEPS).or_else(|| self.alone(&empty, seed));
-            let mut best = first.ok_or(seed)?;
-            let mut refused = Vec::new();
-            while refused.len() < Self::REFUSALS {
-                let score = |t: usize| self.points.score(t, &best.scores).to_f64();
-                let outside = |t: &&usize| !best.members.contains(t) && !refused.contains(*t);
-                let nearest = open.iter().filter(outside).max_by(|&&a, &&b| score(a).total_cmp(&score(b)));
-                let Some(&next) = nearest else { break };
-                match self.with(&best, next, Self::STEPS) {
-                    Some(larger) => best = larger,
-                    None => refused.push(next),
-                }
-            }
-            let (low, high) = (self.highest_forbidden(&best).1, self.lowest_member(&best).1);
-            let margin = (high - low) / 2.0;
-            let threshold = high - margin;
+            let Some(first) = first else {
+                failed.push(self.first + seed);
+                open.remove(0);
+                continue;
+            };
+            let (best, scores) = self.grown(first, &open);
+            let (low, high) = (self.highest_forbidden(&scores).1, self.lowest_member(&best, &scores));
+            let halfspace = self.halfspace(&best, &scores, low, high);
             // Targets that came along for free need not be members of another halfspace.
-            open.retain(|&t| self.points.score(t, &best.scores).to_f64() < high);
-            let mut holds = Vec::new();
-            self.points.visit_above(&best.scores, S::from_f64(threshold), |point, score, _| {
-                if score.to_f64() > threshold {
-                    holds.push(point as u32);
-                }
-            });
-            found.push(Halfspace { normal: self.points.normal(&best.normal), threshold, margin, holds });
+            let left = |t: &usize| self.target_score(*t, &scores).1 < high;
+            let members = open.iter().filter(|t| !left(t)).map(|t| self.first + t).collect();
+            open.retain(left);
+            found.push(Halfspace { members, ..halfspace });
         }
-        Ok(found)
+        (found, failed)
     }
 
-    /// The candidate with one more member, after perceptron steps on its worst member and its worst forbidden point.
-    fn with<S: Score>(&self, old: &Candidate<S>, member: usize, steps: usize) -> Option<Candidate<S>> {
+    /// The candidate with as many of the open targets as it will take, the nearest first.
+    fn grown(&self, first: (Candidate, CodeScores), open: &[usize]) -> (Candidate, CodeScores) {
+        let (mut best, mut scores) = first;
+        let mut refused = Vec::new();
+        while refused.len() < self.effort.refusals {
+            let outside = |t: &&usize| !best.members.contains(t) && !refused.contains(*t);
+            let scored = open.iter().filter(outside).map(|&t| (t, self.target_score(t, &scores).1));
+            let Some((next, _)) = scored.max_by(|a, b| a.1.total_cmp(&b.1)) else { break };
+            match self.with(&best, next, self.effort.steps) {
+                Some(larger) => (best, scores) = larger,
+                None => refused.push(next),
+            }
+        }
+        (best, scores)
+    }
+
+    /// The halfspace between two scores, with what it holds; its members are not known yet.
+    fn halfspace(&self, best: &Candidate, scores: &CodeScores, low: f64, high: f64) -> Halfspace {
+        let margin = (high - low) / 2.0;
+        let threshold = high - margin;
+        // All points, those that are neither forbidden nor targets included.
+        let all = if self.points.has_ids() { 0 } else { self.forbidden.len() };
+        let holds = (0..all as u32).filter(|&p| self.points.score(p as usize, scores) > threshold).collect();
+        let id = best.id * self.points.ids.scale;
+        Halfspace {
+            normal: self.points.normal(&best.normal),
+            id,
+            threshold: threshold + id * self.points.ids.center,
+            margin,
+            holds,
+            members: Vec::new(),
+        }
+    }
+
+    /// The candidate with one more member, and the scores of all points: perceptron steps tell the members from the forbidden
+    /// points that are known to be near, until no other forbidden point is.
+    fn with(&self, old: &Candidate, member: usize, steps: usize) -> Option<(Candidate, CodeScores)> {
         let mut candidate = old.clone();
         candidate.members.push(member);
-        self.step(&mut candidate, member, 1.0);
-        for _ in 0..steps {
-            let ((bad, low), (weak, high)) = (self.highest_forbidden(&candidate), self.lowest_member(&candidate));
-            if self.apart(&candidate, low, high) {
-                return Some(candidate);
+        for _ in 0..Self::ROUNDS {
+            if !self.separate(&mut candidate, steps) {
+                return None;
             }
-            self.step(&mut candidate, weak, 1.0);
-            // Where the origin is the worst, a longer normal is all it takes.
-            if let Some(bad) = bad {
-                self.step(&mut candidate, bad, -1.0);
+            let scores = self.points.scores(&candidate.normal, candidate.id);
+            let floor = self.lowest_member(&candidate, &scores) - self.least_gap(&candidate);
+            if floor > 0.0 && !self.note_above(&mut candidate, &scores, floor) {
+                return Some((candidate, scores));
             }
         }
         None
+    }
+
+    /// Takes note of the forbidden points with the highest scores above `floor`; whether there are any.
+    fn note_above(&self, candidate: &mut Candidate, scores: &CodeScores, floor: f64) -> bool {
+        let mut found: Vec<(f64, Sample)> = Vec::new();
+        let highest_first = |a: &(f64, Sample), b: &(f64, Sample)| b.0.total_cmp(&a.0).then(a.1.0.cmp(&b.1.0));
+        self.points.visit_above(scores, self.spans, floor, |point, score, floor| {
+            let Some((x, score)) = self.forbidden_score(point, score, scores.id) else { return };
+            if score >= *floor {
+                found.push((score, (point, x)));
+                if found.len() == 4 * Self::NOTED {
+                    found.sort_by(highest_first);
+                    found.truncate(Self::NOTED);
+                    *floor = found[Self::NOTED - 1].0;
+                }
+            }
+        });
+        found.sort_by(highest_first);
+        found.truncate(Self::NOTED);
+        candidate.near.extend(found.iter().map(|&(_, sample)| sample));
+        !found.is_empty()
+    }
+
+    /// Perceptron steps on the worst member and the worst forbidden point among those that are known to be near; whether they
+    /// led to a halfspace that tells them apart.
+    fn separate(&self, candidate: &mut Candidate, steps: usize) -> bool {
+        let mut samples: Vec<Sample> = Vec::new();
+        for &m in &candidate.members {
+            let Target { point, ids: (low, high) } = self.targets[m];
+            samples.extend([(point, low), (point, high)].iter().take(if low == high { 1 } else { 2 }));
+        }
+        let inside = samples.len();
+        samples.extend(&candidate.near);
+        let codes = self.points.sampled(samples.iter().map(|&(point, _)| point));
+        let score = |&(point, x): &Sample| self.points.product(point, &candidate.normal) + candidate.id * x;
+        let mut scores: Vec<f64> = samples.iter().map(score).collect();
+        for _ in 0..steps {
+            let weak = (0..inside).min_by(|&a, &b| scores[a].total_cmp(&scores[b])).expect("a member");
+            let bad = (inside..scores.len()).max_by(|&a, &b| scores[a].total_cmp(&scores[b]));
+            // Where the origin is the worst, a longer normal is all it takes.
+            let bad = bad.filter(|&bad| scores[bad] > 0.0);
+            let gap = scores[weak] - bad.map_or(0.0, |bad| scores[bad]);
+            let missing = if gap < 0.0 { -gap } else { self.least_gap(candidate) - gap };
+            if missing < 0.0 {
+                return true;
+            }
+            let step = samples[weak].1 - bad.map_or(0.0, |bad| samples[bad].1);
+            let weight = if bad.is_some_and(|bad| samples[bad].0 == samples[weak].0) {
+                // Contexts of one word at one place: nothing but the id tells them apart.
+                on_grid(1.25 * (missing + self.least_gap(candidate)) / step)
+            } else {
+                self.points.add(samples[weak].0, 1.0, &mut candidate.normal);
+                codes.add(weak, 1.0, &mut scores);
+                if let Some(bad) = bad {
+                    self.points.add(samples[bad].0, -1.0, &mut candidate.normal);
+                    codes.add(bad, -1.0, &mut scores);
+                }
+                on_grid(step)
+            };
+            if !weight.is_finite() {
+                return false;
+            }
+            candidate.id += weight;
+            scores.iter_mut().zip(&samples).for_each(|(score, sample)| *score += weight * sample.1);
+        }
+        false
     }
 
     /// A halfspace around one point among codes of very different sizes, where steps by whole codes are too short or too
     /// long: steps lead to where the point's score is 1, and that of the worst forbidden point 0.
-    fn alone<S: Score>(&self, empty: &Candidate<S>, member: usize) -> Option<Candidate<S>> {
-        let square = |point: usize| self.points.code(point).iter().map(|x| x * x).sum::<f64>();
+    fn alone(&self, empty: &Candidate, member: usize) -> Option<(Candidate, CodeScores)> {
         let mut candidate = empty.clone();
         candidate.members.push(member);
-        let steps = if self.points.is_exact() { 0 } else { Self::LAST_STEPS };
+        let point = self.targets[member].point;
+        let steps = if self.points.is_exact() || self.points.has_ids() { 0 } else { Self::LAST_STEPS };
         for _ in 0..steps {
-            let high = self.points.score(member, &candidate.scores).to_f64();
-            self.step(&mut candidate, member, (1.0 - high) / square(member));
-            let ((bad, low), (_, high)) = (self.highest_forbidden(&candidate), self.lowest_member(&candidate));
-            if low < high / 2.0 && self.apart(&candidate, low, high) {
-                return Some(candidate);
+            let high = self.points.product(point, &candidate.normal);
+            self.points.add(point, (1.0 - high) / self.points.square(point), &mut candidate.normal);
+            let scores = self.points.scores(&candidate.normal, 0.0);
+            let ((bad, low), high) = (self.highest_forbidden(&scores), self.lowest_member(&candidate, &scores));
+            if low < high / 2.0 && high - low > self.least_gap(&candidate) {
+                return Some((candidate, scores));
             }
-            self.step(&mut candidate, bad?, -low / square(bad?));
+            let bad = bad?;
+            self.points.add(bad, -low / self.points.square(bad), &mut candidate.normal);
         }
         None
     }
 
-    /// Whether the members' scores are above those of forbidden points, whatever rounding did to them.
-    fn apart<S>(&self, candidate: &Candidate<S>, low: f64, high: f64) -> bool {
-        let rounding = if self.points.is_exact() {
-            0.0
-        } else {
-            Self::ROUNDING * length(&candidate.normal) * self.points.longest()
-        };
-        high - low > rounding
+    /// How far the members' scores must be above those of forbidden points, whatever rounding did to them.
+    fn least_gap(&self, candidate: &Candidate) -> f64 {
+        let exact = self.points.is_exact();
+        if exact && !self.points.has_ids() {
+            // Scores are whole numbers.
+            return 0.5;
+        }
+        let size = (length(&candidate.normal).powi(2) + candidate.id.powi(2)).sqrt() * self.points.longest();
+        match (exact, self.points.has_ids()) {
+            (true, _) => Self::LEAST_GAP.max(Self::ID_ROUNDING * size / 32.0),
+            (false, true) => Self::ID_ROUNDING * size,
+            (false, false) => Self::ROUNDING * size,
+        }
     }
 
-    fn step<S: Score>(&self, candidate: &mut Candidate<S>, point: usize, factor: f64) {
-        candidate.normal.iter_mut().zip(self.points.code(point)).for_each(|(n, x)| *n += factor * x);
-        self.points.step(point, S::from_f64(factor), &mut candidate.scores);
+    /// Where the forbidden contexts of a point score highest, and that score.
+    fn forbidden_score(&self, point: usize, score: f64, id: f64) -> Option<(f64, f64)> {
+        let (low, high) = self.forbidden[point]?;
+        let x = if id * low > id * high { low } else { high };
+        Some((x, score + id * x))
     }
 
     /// The forbidden point with the highest score. Where nothing is forbidden the origin still is, so that a halfspace never
     /// holds an unknown word, whose code is 0.
-    fn highest_forbidden<S: Score>(&self, candidate: &Candidate<S>) -> (Option<usize>, f64) {
+    fn highest_forbidden(&self, scores: &CodeScores) -> (Option<usize>, f64) {
         let mut best = (None, 0.0);
-        self.points.visit_above(&candidate.scores, S::ZERO, |point, score, floor| {
-            if self.forbidden[point] && score > *floor {
+        self.points.visit_above(scores, self.spans, 0.0, |point, score, floor| {
+            let Some((_, score)) = self.forbidden_score(point, score, scores.id) else { return };
+            if score > *floor {
                 *floor = score;
-                best = (Some(point), score.to_f64());
+                best = (Some(point), score);
             }
         });
         best
     }
 
-    fn lowest_member<S: Score>(&self, candidate: &Candidate<S>) -> (usize, f64) {
-        let score = |&m: &usize| (m, self.points.score(m, &candidate.scores).to_f64());
-        candidate.members.iter().map(score).min_by(|a, b| a.1.total_cmp(&b.1)).expect("a seed at least")
+    /// The coordinate at which a target scores lowest, and that score.
+    fn target_score(&self, target: usize, scores: &CodeScores) -> (f64, f64) {
+        let Target { point, ids: (low, high) } = self.targets[target];
+        let x = if scores.id * low < scores.id * high { low } else { high };
+        (x, self.points.score(point, scores) + scores.id * x)
+    }
+
+    /// The lowest score of a member.
+    fn lowest_member(&self, candidate: &Candidate, scores: &CodeScores) -> f64 {
+        candidate.members.iter().map(|&m| self.target_score(m, scores).1).fold(f64::INFINITY, f64::min)
     }
 }

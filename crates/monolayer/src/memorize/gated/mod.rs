@@ -2,11 +2,13 @@
 //! apart, and words with one label cost next to nothing.
 //!
 //! Every word has a base label. Halfspaces around words share the work of giving it ([`halfspace_cover`]); the commonest label
-//! needs none. Words whose label at some places is always another one get it from halfspaces around (word, place). Where the
-//! label depends on the context, hinges along the context id g, open for that (word, place) only, do the rest
-//! ([`label_hinges`]).
+//! needs none. Contexts with another label than their word's get it from halfspaces over words, places and the context id g,
+//! each of which holds contexts of many words (`exceptions`). Where the label changes too often along g, or between ids that
+//! are too near each other, hinges along g, open for one (word, place) only, do the rest ([`label_hinges`]).
 
+pub mod code_points;
 mod compile;
+mod exceptions;
 pub mod halfspace_cover;
 mod heights;
 pub mod knots;
@@ -24,9 +26,12 @@ use std::collections::HashMap;
 use rayon::prelude::*;
 
 use crate::arithmetic::matrix::Matrix;
-use crate::context_map::View;
+use crate::context_map::{View, standard_deviation};
 use crate::error::{Error, Result};
-use halfspace_cover::{CodePoints, Codes, Halfspace, cover};
+use crate::memorize::settings::Effort;
+use code_points::{CodePoints, Codes, IdScale};
+use exceptions::{ExceptionUnits, Exceptions};
+use halfspace_cover::{CoverEffort, Halfspace, Target, cover};
 use label_hinges::{MostRuns, Run, SidedHinge};
 
 /// How far the commonest label wins where no unit fires; units win by 1 at least.
@@ -49,9 +54,9 @@ pub struct Unit {
 /// The hidden units, and what words get from elsewhere.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gated {
-    /// The units: first those that give words their base label, then those that give places another, then hinges.
+    /// The units: first those that give words their base label, then those for exceptions, then hinges.
     pub units: Vec<Unit>,
-    /// How many there are of each kind.
+    /// How many there are for words, how many others read no id, and how many read it.
     pub counts: [usize; 3],
     /// What stands in the coordinates of labels where no unit fires: a little of the default label.
     pub default: Vec<f64>,
@@ -89,6 +94,10 @@ pub struct GatePlan<'a> {
     pub label_codes: &'a Matrix<f64>,
     /// Whether the embedding carries the base labels, so that no units need to.
     pub free: bool,
+    /// Whether units for exceptions must be off for unknown words, whose code is 0.
+    pub unknown: bool,
+    /// How long halfspaces are searched for.
+    pub effort: Effort,
 }
 
 /// What a gated block is made of, before its hinges are rounded to a precision.
@@ -97,16 +106,16 @@ pub struct Covered {
     base: Vec<u32>,
     /// How strongly each word gets its base label.
     strength: Vec<f64>,
-    /// Units around words and around words at places, and the points that each fires for.
-    word_units: Vec<(Unit, Vec<u32>)>,
-    place_units: Vec<(Unit, Vec<u32>)>,
-    /// A gate for each group with several runs.
+    word_units: Vec<Unit>,
+    exception_units: Vec<Unit>,
+    /// A gate for each group that is left to hinges.
     gates: Vec<(usize, Gate)>,
 }
 
 impl GatePlan<'_> {
-    /// Halfspaces and gates: what does not depend on the precision of the model.
-    pub fn cover(&self) -> Result<Covered> {
+    /// Halfspaces and gates: what does not depend on the precision of the model. With `hinges_only`, exceptions are hinges'
+    /// business alone: more units, wider margins.
+    pub fn cover(&self, hinges_only: bool) -> Result<Covered> {
         let groups = self.groups(true, self.view.vectors.positions.is_some())?;
         let base = self.bases(&groups);
         let words = Codes::new(self.word_codes());
@@ -115,26 +124,43 @@ impl GatePlan<'_> {
         let mut word_units = Vec::new();
         if !self.free {
             strength.fill(0.0);
-            word_units = self.word_units(&words, &base, &self.free_words(&groups))?;
-            for (unit, holds) in &word_units {
+            let units = self.word_units(&words, &base, &self.free_words(&groups))?;
+            for (unit, holds) in &units {
                 for &w in holds {
                     strength[w as usize] += unit.before(words.row(w as usize), 0.0) * size(&unit.output);
                 }
             }
+            word_units = units.into_iter().map(|(unit, _)| unit).collect();
         }
-        let place_units = match &places {
-            Some(places) => self.place_units(&groups, &words, places, &base, &strength)?,
-            None => Vec::new(),
+        let n = self.context_ids.len() as f64;
+        let exceptions = Exceptions {
+            groups: &groups,
+            words: &words,
+            places: places.as_ref(),
+            base: &base,
+            strength: &strength,
+            default: self.default,
+            label_codes: self.label_codes,
+            ids: IdScale::new(self.context_ids.iter().sum::<f64>() / n, standard_deviation(self.context_ids)),
+            id_range: self.id_range(),
+            unknown: self.unknown,
+            effort: self.effort.for_exceptions(),
         };
-        let gates = self.gates(&groups, &words, places.as_ref(), &base)?;
-        Ok(Covered { groups, base, strength, word_units, place_units, gates })
+        let ExceptionUnits { units, hinged } =
+            if hinges_only { exceptions.left_to_hinges() } else { exceptions.units() };
+        let gates = self.gates(&groups, &hinged, &words, places.as_ref(), &base)?;
+        Ok(Covered { groups, base, strength, word_units, exception_units: units, gates })
+    }
+
+    /// The lowest and the highest id.
+    fn id_range(&self) -> (f64, f64) {
+        self.context_ids.iter().fold((f64::MAX, f64::MIN), |(l, h), &g| (l.min(g), h.max(g)))
     }
 
     /// The hidden units, rounded to a precision by `round`, that give every context its label.
     pub fn units(&self, covered: &Covered, round: fn(f64) -> f64) -> Result<Gated> {
-        let Covered { groups, base, strength, word_units, place_units, gates } = covered;
-        let around = word_units.iter().chain(place_units);
-        let mut units: Vec<Unit> = around.map(|(unit, _)| unit.clone()).collect();
+        let Covered { groups, base, strength, word_units, exception_units, gates } = covered;
+        let mut units: Vec<Unit> = word_units.iter().chain(exception_units).cloned().collect();
         let hinges = |(g, gate): &(usize, Gate)| {
             let word = groups[*g].word as usize;
             let strength = if base[word] == self.default { DEFAULT_STRENGTH } else { strength[word] };
@@ -144,7 +170,8 @@ impl GatePlan<'_> {
         for hinges in hinges {
             units.extend(hinges?);
         }
-        let counts = [word_units.len(), place_units.len(), units.len() - word_units.len() - place_units.len()];
+        let places = exception_units.iter().filter(|unit| unit.id == 0.0).count();
+        let counts = [word_units.len(), places, units.len() - word_units.len() - places];
         let default = self.output(&[(self.default, DEFAULT_STRENGTH)], round);
         Ok(Gated { units, counts, default, base: base.clone() })
     }
@@ -242,78 +269,47 @@ impl GatePlan<'_> {
         }
         let list: Vec<(u32, u32)> = (0..base.len() as u32).map(|w| (w, 0)).collect();
         let points = CodePoints::new(words, None, &list);
-        let forbidden = |label: u32| base.iter().zip(free).map(|(&b, &free)| b != label && !free).collect();
-        self.halfspace_units(&points, &targets, forbidden, 1.0)
-    }
-
-    /// Units that give words at some places a label of their own, and the groups that each fires for.
-    fn place_units(
-        &self,
-        groups: &[WordGroup],
-        words: &Codes,
-        places: &Codes,
-        base: &[u32],
-        strength: &[f64],
-    ) -> Result<Vec<(Unit, Vec<u32>)>> {
-        let list: Vec<(u32, u32)> = groups.iter().map(|g| (g.word, g.place as u32)).collect();
-        let points = CodePoints::new(words, Some(places), &list);
-        let only = |g: &WordGroup| (g.runs.len() == 1).then_some(g.runs[0].label);
-        let is_exception = |g: &WordGroup| only(g).is_some_and(|label| label != base[g.word as usize]);
-        let mut targets: Vec<Vec<usize>> = vec![Vec::new(); self.label_codes.rows];
-        for (i, group) in groups.iter().enumerate().filter(|(_, g)| is_exception(g)) {
-            targets[group.runs[0].label as usize].push(i);
-        }
-        // Enough to win against any base label at the places in question.
-        let strongest = targets.iter().flatten().map(|&i| strength[groups[i].word as usize]);
-        let factor = (strongest.fold(DEFAULT_STRENGTH, f64::max) + 1.0).log2().ceil().exp2();
-        let forbidden = |label: u32| groups.iter().map(|g| only(g) != Some(label)).collect();
-        self.halfspace_units(&points, &targets, forbidden, factor)
-    }
-
-    /// Units around the targets of each label, and the points that each fires for.
-    fn halfspace_units(
-        &self,
-        points: &CodePoints,
-        targets: &[Vec<usize>],
-        forbidden: impl Fn(u32) -> Vec<bool> + Sync,
-        factor: f64,
-    ) -> Result<Vec<(Unit, Vec<u32>)>> {
-        let of_label = |(label, targets): (usize, &Vec<usize>)| -> Result<Vec<(Unit, Vec<u32>)>> {
-            if targets.is_empty() {
-                return Ok(Vec::new());
+        let of_label = |(label, words): (usize, &Vec<usize>)| -> Result<Vec<(Unit, Vec<u32>)>> {
+            let label = label as u32;
+            let targets: Vec<Target> = words.iter().map(|&point| Target { point, ids: (0.0, 0.0) }).collect();
+            let other = |(&b, &free): (&u32, &bool)| (b != label && !free).then_some((0.0, 0.0));
+            let forbidden: Vec<Option<(f64, f64)>> = base.iter().zip(free).map(other).collect();
+            let (halfspaces, failed) = cover(&points, &targets, &forbidden, self.effort.for_words());
+            if let Some(&target) = failed.first() {
+                return Err(too_close("word", words[target]));
             }
-            let halfspaces = cover(points, targets, &forbidden(label as u32))
-                .map_err(|point| too_close("word", points.word(point)))?;
-            Ok(halfspaces.into_iter().map(|h| (self.halfspace_unit(&h, label as u32, factor), h.holds)).collect())
+            Ok(halfspaces.into_iter().map(|h| (self.halfspace_unit(&h, label), h.holds)).collect())
         };
         // Collected first, so that an error names the first target in order, on any number of threads.
-        let units: Vec<Result<Vec<_>>> = targets.par_iter().enumerate().map(of_label).collect();
+        let with_targets: Vec<(usize, &Vec<usize>)> =
+            targets.iter().enumerate().filter(|(_, words)| !words.is_empty()).collect();
+        let units: Vec<Result<Vec<_>>> = with_targets.into_par_iter().map(of_label).collect();
         Ok(units.into_iter().collect::<Result<Vec<_>>>()?.concat())
     }
 
-    /// A unit that fires inside a halfspace and gives the points it was made for at least `factor`. Powers of two keep the
+    /// A unit that fires inside a halfspace and gives the points it was made for at least 1. Powers of two keep the
     /// arithmetic of sign codes exact.
-    fn halfspace_unit(&self, halfspace: &Halfspace, label: u32, factor: f64) -> Unit {
+    fn halfspace_unit(&self, halfspace: &Halfspace, label: u32) -> Unit {
         let scale = halfspace.margin.log2().floor().exp2();
         Unit {
             code: halfspace.normal.clone(),
             id: 0.0,
             bias: -halfspace.threshold,
-            output: self.output(&[(label, factor / scale)], |x| x),
+            output: self.output(&[(label, 1.0 / scale)], |x| x),
         }
     }
 
-    /// A gate for each token whose label depends on the context.
+    /// A gate for each group that is left to hinges.
     fn gates(
         &self,
         groups: &[WordGroup],
+        hinged: &[usize],
         words: &Codes,
         places: Option<&Codes>,
         base: &[u32],
     ) -> Result<Vec<(usize, Gate)>> {
-        let (low, high) = self.context_ids.iter().fold((f64::MAX, f64::MIN), |(l, h), &g| (l.min(g), h.max(g)));
-        let mixed: Vec<usize> = (0..groups.len()).filter(|&g| groups[g].runs.len() > 1).collect();
-        let mut used_places: Vec<usize> = mixed.iter().map(|&g| groups[g].place).collect();
+        let (low, high) = self.id_range();
+        let mut used_places: Vec<usize> = hinged.iter().map(|&g| groups[g].place).collect();
         used_places.sort_unstable();
         used_places.dedup();
         let place_gates: HashMap<usize, Halfspace> = match places {
@@ -335,7 +331,7 @@ impl GatePlan<'_> {
             };
             Ok(list.iter().map(gate).collect())
         };
-        let by_word: Vec<&[usize]> = mixed.chunk_by(|&a, &b| groups[a].word == groups[b].word).collect();
+        let by_word: Vec<&[usize]> = hinged.chunk_by(|&a, &b| groups[a].word == groups[b].word).collect();
         let gates: Vec<Result<Vec<(usize, Gate)>>> = by_word.into_par_iter().map(of_word).collect();
         Ok(gates.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
     }
@@ -369,9 +365,10 @@ impl GatePlan<'_> {
 
 /// The halfspace that holds one code and none of the others.
 fn alone(codes: &Codes, list: &[(u32, u32)], code: usize) -> Option<Halfspace> {
-    let others: Vec<bool> = (0..list.len()).map(|i| i != code).collect();
-    let found = cover(&CodePoints::new(codes, None, list), &[code], &others);
-    found.ok().and_then(|list| list.into_iter().next())
+    let others: Vec<Option<(f64, f64)>> = (0..list.len()).map(|i| (i != code).then_some((0.0, 0.0))).collect();
+    let target = Target { point: code, ids: (0.0, 0.0) };
+    let found = cover(&CodePoints::new(codes, None, list), &[target], &others, CoverEffort::ALONE);
+    found.0.into_iter().next()
 }
 
 fn ids_too_close() -> Error {

@@ -30,7 +30,7 @@ impl GatePlan<'_> {
     /// without units; whatever differs from it is hinges. The limits are lowered where no hinges were found.
     pub fn partition_units(&self, gates: Gates, limits: &mut ListLimits, round: fn(f64) -> f64) -> Result<Gated> {
         let (by_word, by_place) = gates.reads();
-        let (low, high) = self.context_ids.iter().fold((f64::MAX, f64::MIN), |(l, h), &g| (l.min(g), h.max(g)));
+        let (low, high) = self.id_range();
         let mut units = Vec::new();
         for group in self.groups(by_word, by_place)? {
             let list = (group.word, group.place);
