@@ -73,11 +73,11 @@ impl HeightProgram {
         let (mut form, mut linear) = (Band::new(n, 2 * labels), vec![0.0; n]);
         for (k, width) in widths.iter().enumerate() {
             let weight = 1.0 / width;
-            for l in 0..labels {
+            for (l, height) in first.iter().enumerate() {
                 let i = k * labels + l;
                 *form.at(i, i) += weight;
                 if k == 0 {
-                    linear[i] -= weight * first[l];
+                    linear[i] -= weight * height;
                 } else {
                     *form.at(i - labels, i - labels) += weight;
                     *form.at(i, i - labels) -= weight;
