@@ -62,7 +62,7 @@ fn sizes_and_storage() {
     assert_eq!((&dense.1, &sparse.1), (&json!("monolayer/1"), &json!("monolayer/2")));
     assert!(sparse.0 < dense.0, "{sparse:?} {dense:?}");
     let small = make("small", "small");
-    assert!(2 * small.0 < sparse.0 && small.1 == "monolayer/2", "{small:?} {sparse:?}");
+    assert!(small.0 < sparse.0 && small.1 == "monolayer/2", "{small:?} {sparse:?}");
     assert_eq!(make("auto", "auto"), dense);
     let text = run(&["memorize", TASK, "--out", &files.path("text")]).stdout;
     assert!(text.contains("model.safetensors: ") && text.contains("in gzip"), "{text}");

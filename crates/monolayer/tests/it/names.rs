@@ -45,29 +45,41 @@ fn compare<R: Real>(model: &Model<R>, names: &ModelNames, data: &Dataset) -> usi
     data.ranges().enumerate().collect::<Vec<_>>().into_par_iter().map(of_sequence).sum()
 }
 
-/// Names say what the units that fire add to scores: together with the head's bias, and what the word carries, the scores.
+/// Names say what the units that fire add to scores: together with the head's bias, and what the word carries, the scores, up to
+/// the rounding of sums with terms of these sizes.
 fn compare_scores<R: Real>(model: &Model<R>, names: &ModelNames, (word, place): (&str, usize), trace: &Trace) {
     let (head, words) = (model.head.as_ref().unwrap(), model.words.as_ref().unwrap());
+    let layer = &model.transformer.layers[0];
+    let w_o = &layer.attention.as_ref().unwrap().heads[0].w_o.data;
     let (row, id) = (words.embedding.row(words.vocabulary.get(word).unwrap() as usize), trace.id.unwrap());
+    let token = |i: usize| row[i].to_f64() + model.positions.as_ref().map_or(0.0, |p| p.row(place)[i].to_f64());
+    // Sums of a unit's terms, of a coordinate's units, and of a label's coordinates.
+    let roundings = 2 * (model.transformer.d + trace.firing.len() + 4);
     for (l, label) in head.labels.iter().enumerate() {
         let carried = head.weight.row(l).iter().zip(row).map(|(w, x)| w.to_f64() * x.to_f64());
         let mut score = head.bias[l].to_f64() + carried.sum::<f64>();
-        let mut sizes = score.abs();
+        let (mut sizes, mut left_out) = (score.abs(), 0.0);
         for &(unit, value) in &trace.firing {
             let named = &names.units[unit];
             let firing = named.fires.iter().find(|firing| firing.holds(word, place, id)).unwrap();
+            let block = layer.feed_forward.as_ref().unwrap();
+            let (weights, bias) = (block.w1.row(unit), block.b1[unit].to_f64());
+            let slope: f64 = weights.iter().zip(w_o).map(|(w, o)| w.to_f64() * o.to_f64()).sum();
             let bound = firing.id_above.or(firing.id_below);
             let beyond = bound.map_or(value, |bound| (id - bound).abs());
             if let Some([least, most]) = named.activation {
                 assert!((least..=most).contains(&value), "{value} {least} {most}");
             }
             let (adds, others) = (named.adds.get(label), named.adds_others.unwrap_or(0.0));
+            let gate: f64 = weights.iter().enumerate().map(|(i, w)| (w.to_f64() * token(i)).abs()).sum();
             score += adds.unwrap_or(&0.0) * beyond;
-            sizes += adds.unwrap_or(&0.0).abs() * (value + beyond + id.abs() + bound.unwrap_or(0.0).abs());
+            let written = head.weight.row(l).iter().zip(block.w2.iter_rows());
+            let output: f64 = written.map(|(h, row)| (h.to_f64() * row[unit].to_f64()).abs()).sum();
+            sizes += output * (gate + bias.abs() + (slope * id).abs());
             // What is not listed is known up to its size.
-            sizes += if adds.is_none() { others * beyond / (100.0 * R::UNIT_ROUNDOFF.to_f64()) } else { 0.0 };
+            left_out += if adds.is_none() { others * beyond } else { 0.0 };
         }
-        let error = 100.0 * R::UNIT_ROUNDOFF.to_f64() * sizes;
+        let error = roundings as f64 * R::UNIT_ROUNDOFF.to_f64() * sizes + left_out;
         assert!((score - trace.scores[l]).abs() <= error, "{word} {label}: {score} {} {error}", trace.scores[l]);
     }
 }
