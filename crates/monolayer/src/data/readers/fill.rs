@@ -1,6 +1,6 @@
 //! What a file says about padding beside its tokens: masks of zeros and ones, and lengths.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Fields and arrays with how many tokens a sequence has.
 const LENGTHS: [&str; 6] = ["lengths", "length", "seq_lengths", "sequence_lengths", "seq_lens", "seq_len"];
@@ -76,12 +76,9 @@ pub(super) fn length_of_mask(
 pub(super) const MASK_HELP: &str = "cut the padding off, and leave the mask out";
 
 /// What the other fields of a row say about its padding: what every mask and every length says.
-pub(super) fn told_by_row<'a>(
-    row: impl Iterator<Item = (&'a String, &'a Value)> + Clone,
-    n: usize,
-) -> Result<Vec<ToldLength>, String> {
+pub(super) fn told_by_row(row: &Map<String, Value>, n: usize) -> Result<Vec<ToldLength>, String> {
     let mut told = Vec::new();
-    for (name, value) in row.clone() {
+    for (name, value) in row {
         let from = name.clone();
         match (FillKind::of(name), value) {
             (Some(FillKind::Length), Value::Number(number)) => {
@@ -90,11 +87,10 @@ pub(super) fn told_by_row<'a>(
             }
             (Some(FillKind::Mask { inverted }), Value::Array(mask)) => {
                 // It may be about the ids of a text that is split into words here; then it says nothing of these.
-                let of_ids = |(other, ids): (&String, &Value)| {
-                    other == "input_ids" && ids.as_array().is_some_and(|ids| ids.len() == mask.len())
-                };
+                let ids = row.get("input_ids").and_then(Value::as_array);
+                let of_ids = ids.is_some_and(|ids| ids.len() == mask.len());
                 let full = mask.iter().all(|entry| bit(entry) == Some(f64::from(!inverted)));
-                if mask.len() != n && (full || row.clone().any(of_ids)) {
+                if mask.len() != n && (full || of_ids) {
                     continue;
                 }
                 let length = length_of_mask(mask.iter().map(bit), inverted, n);

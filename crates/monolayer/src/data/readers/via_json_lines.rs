@@ -177,20 +177,18 @@ impl<'a> Converted<'a> {
             let wrong = |told: &&ToldLength| told.length < n || (told.exact && told.length != n);
             let Some(ToldLength { from, length, exact }) = found.told.iter().find(wrong) else { continue };
             let vectors = found.tokens.first().is_some_and(Value::is_array);
-            let (what, help) = match padding {
-                Some(padding) => (
-                    format!("{from:?} leaves {length} tokens, and without the `padding` {padding} there are {n}"),
-                    "is this the right `padding`? Else leave the mask or length out".to_owned(),
-                ),
-                None => {
-                    let shows = if *exact { "has zeros" } else { "is less than there are tokens" };
-                    let help = match (vectors, *exact) {
-                        (true, _) => "give arrays with \"lengths\" [N], or vectors without padding".to_owned(),
-                        (_, true) => "give `padding`, the token that fills them up".to_owned(),
-                        (_, false) => format!("give `padding`, the token that fills them up; or leave {from:?} out"),
-                    };
-                    (format!("{from:?} {shows}: sequences are filled up"), help)
-                }
+            let (what, help) = if let Some(padding) = padding {
+                let what =
+                    format!("{from:?} leaves {length} tokens, and without the `padding` {padding} there are {n}");
+                (what, "is this the right `padding`? Else leave the mask or length out".to_owned())
+            } else {
+                let shows = if *exact { "has zeros" } else { "is less than there are tokens" };
+                let help = match (vectors, *exact) {
+                    (true, _) => "give arrays with \"lengths\" [N], or vectors without padding".to_owned(),
+                    (_, true) => "give `padding`, the token that fills them up".to_owned(),
+                    (_, false) => format!("give `padding`, the token that fills them up; or leave {from:?} out"),
+                };
+                (format!("{from:?} {shows}: sequences are filled up"), help)
             };
             return Err(Error::data(self.location(i, None), what, help));
         }

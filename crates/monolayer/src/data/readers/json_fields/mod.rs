@@ -134,7 +134,7 @@ fn convert(
             let help = "give labels in every row or in none; `labels_from` none ignores them";
             found.map_or(Ok(()), |what| Err(Error::data(location(i, line, None), what, help)))?;
         }
-        let told = fill::told_by_row(row.iter(), tokens.len())
+        let told = fill::told_by_row(&row, tokens.len())
             .map_err(|what| Error::data(location(i, line, None), what, fill::MASK_HELP))?;
         ignored.extend(row.into_iter().map(|(field, _)| (field, Value::Null)));
         let lines = line.map_or(Vec::new(), |line| vec![line; tokens.len().max(1)]);

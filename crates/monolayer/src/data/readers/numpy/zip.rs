@@ -111,7 +111,7 @@ impl Entry {
 
     fn unpack(&self, archive: &[u8]) -> Result<Vec<u8>, String> {
         let wrong = |what: &str| format!("the entry {:?} {what}", self.name);
-        let packed = self.slice(archive).ok_or_else(|| wrong("goes beyond the end"))?;
+        let packed = self.slice(archive).ok_or_else(|| wrong("goes beyond the end, or has another name there"))?;
         let mut bytes = Vec::new();
         match self.method {
             0 => bytes.extend_from_slice(packed),
@@ -133,7 +133,12 @@ impl Entry {
     /// The packed bytes, after the entry's own header.
     fn slice<'a>(&self, archive: &'a [u8]) -> Option<&'a [u8]> {
         let entry = archive.get(usize::try_from(self.start).ok()?..)?;
-        let start = 30 + short(entry, 26)? + short(entry, 28)?;
+        let name_end = 30 + short(entry, 26)?;
+        // No checksum covers the name, but it stands here and in the directory.
+        if entry.get(30..name_end)? != self.name.as_bytes() {
+            return None;
+        }
+        let start = name_end + short(entry, 28)?;
         let packed = usize::try_from(self.packed).ok()?;
         entry.starts_with(b"PK\x03\x04").then(|| entry.get(start..start.checked_add(packed)?)).flatten()
     }
