@@ -16,11 +16,13 @@ FREE = -100  # the integer label that means "any", as in Hugging Face's collator
 class Dataset:
     """Sequences of tokens with their labels. `memorize`, `verify` and `Model.predict` make one of whatever they are given."""
 
-    def __init__(self, sequences: Any, labels: Any = None, *, label_at: str = "all", padding: Any = None):
+    def __init__(
+        self, sequences: Any, labels: Any = None, *, label_at: str = "all", padding: Any = None, all_orders: bool = False
+    ):
         tokens, lengths, kept, integer_tokens = _tokens(sequences, padding)
         names, integer_labels = (None, False) if labels is None else _labels(labels, lengths, kept, label_at)
         self._native = _native.Dataset(
-            tokens, lengths, names, integer_tokens=integer_tokens, integer_labels=integer_labels
+            tokens, lengths, names, integer_tokens=integer_tokens, integer_labels=integer_labels, all_orders=all_orders
         )
         self.lengths = lengths
         self.integer_labels = integer_labels

@@ -35,7 +35,7 @@ def compile_function(
 
     `f` gets a list of letters and gives a label for each of them, or one label for the sequence. `lengths` is a length or
     several, such as range(1, 7). With `symmetric`, the labels of f must not depend on the order of the letters: one sequence
-    per multiset is enumerated, and the model has no mask and no positions. The number of sequences is printed before it starts.
+    per multiset is enumerated, the model has no mask and no positions, and the certificate covers every order. The number of sequences is printed before it starts.
 
     >>> model = monolayer.compile_function(lambda s: [s.count(x) for x in s], "ab", range(1, 5))
     >>> model.predict(["a", "b", "a"])
@@ -50,10 +50,9 @@ def compile_function(
     every = itertools.combinations_with_replacement if symmetric else lambda a, n: itertools.product(a, repeat=n)
     sequences = [list(s) for n in sizes for s in every(letters, n)]
     labels = [f(list(s)) for s in sequences]
-    if symmetric:
-        options = {"positions": "none", "mask": "none", **options}
     words = [[str(letter) for letter in s] for s in sequences] if not all(isinstance(x, (str, int)) for x in letters) else sequences
-    return memorize(words, labels, **options)
+    data = Dataset(words, labels, label_at=options.pop("label_at", "all"), all_orders=symmetric)
+    return memorize(data, **options)
 
 
 def memorize_text(text: str, *, split: str = "word", **options: Any) -> Model:

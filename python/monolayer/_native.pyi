@@ -18,6 +18,7 @@ class Dataset:
         *,
         integer_tokens: bool = False,
         integer_labels: bool = False,
+        all_orders: bool = False,
     ) -> None: ...
     @staticmethod
     def open(source: str, **options: Any) -> Dataset: ...

@@ -2,7 +2,7 @@
 
 use std::str::FromStr as _;
 
-use monolayer::data::{DataOptions, LabelAt, Names, Split, Written};
+use monolayer::data::{DataOptions, LabelAt, Names, Orderings, Split, Written};
 use monolayer::{Labels, Tokens, Vocabulary};
 use numpy::{PyReadonlyArray2, PyUntypedArrayMethods as _};
 use pyo3::prelude::*;
@@ -24,15 +24,16 @@ pub fn said<T>(result: monolayer::Result<T>) -> PyResult<T> {
 #[pymethods]
 impl Dataset {
     /// All tokens and labels in one row, and how many tokens each sequence has. Words and classes are lists of strings, `None`
-    /// for a label that may be anything; vectors are arrays.
+    /// for a label that may be anything; vectors are arrays. With `all_orders` every sequence stands for all its orderings.
     #[new]
-    #[pyo3(signature = (tokens, lengths, labels=None, *, integer_tokens=false, integer_labels=false))]
+    #[pyo3(signature = (tokens, lengths, labels=None, *, integer_tokens=false, integer_labels=false, all_orders=false))]
     fn new(
         tokens: &Bound<'_, PyAny>,
         lengths: Vec<usize>,
         labels: Option<&Bound<'_, PyAny>>,
         integer_tokens: bool,
         integer_labels: bool,
+        all_orders: bool,
     ) -> PyResult<Self> {
         let mut offsets = vec![0];
         for (i, &length) in lengths.iter().enumerate() {
@@ -51,9 +52,10 @@ impl Dataset {
         labeled(&labels).map_or(Ok(()), |labels| check(total, labels, "labels"))?;
         let names = |integers: bool| if integers { Names::Integers } else { Names::Strings };
         let written = Written { tokens: names(integer_tokens), labels: names(integer_labels) };
+        let orderings = if all_orders { Orderings::All } else { Orderings::Given };
         let name = "<memory>".to_owned();
         let data =
-            monolayer::Dataset { name, tokens, labels, offsets, lines: Vec::new(), warnings: Vec::new(), written };
+            monolayer::Dataset { name, tokens, labels, offsets, lines: Vec::new(), warnings: Vec::new(), written, orderings };
         Ok(Self { data })
     }
 
@@ -81,6 +83,7 @@ impl Dataset {
             sentence: said(sentence.map(str::parse).transpose())?,
             label_at: said(label_at.map(LabelAt::from_str).transpose())?,
             padding,
+            most_bytes: None,
         };
         let reading = said(py.detach(|| monolayer::Dataset::open_with(source, &options)))?;
         Ok(Self { data: reading.data })

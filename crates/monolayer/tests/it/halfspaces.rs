@@ -5,7 +5,7 @@ use monolayer::memorize::gated::code_points::{CodePoints, Codes, IdScale};
 use monolayer::memorize::gated::halfspace_cover::{CoverEffort, Halfspace, Target, cover};
 use monolayer::{AnyModel, Dataset, Embedding, Mask, Matrix, Memorizer, Method, Positions};
 use proptest::prelude::*;
-use rand::{RngExt as _, SeedableRng as _};
+use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
 
 /// Codes of signs, or of other numbers of some size.
