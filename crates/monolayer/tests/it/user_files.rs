@@ -252,7 +252,7 @@ proptest! {
 fn the_rest_of_a_file_is_looked_at_too() {
     let read = |name: &str, text: &str| Dataset::read_with(name, text.as_bytes(), &DataOptions::default());
     let sentences = 10_000;
-    let text = "a NN\nb VB\n\n".repeat(sentences) + "# text = a b c\n# id\na NN\n";
+    let text = "a NN\nb VB\n\n".repeat(sentences) + "# text = a b c\n#\na NN\n";
     let reading = read("f.conll", &text).unwrap();
     assert_eq!((reading.data.sequences(), reading.data.tokens()), (sentences + 1, 2 * sentences + 1));
     assert!(!reading.plain && reading.line().ends_with("2 lines of comments skipped"), "{}", reading.line());

@@ -193,6 +193,10 @@ pub(super) fn format(
     let (width, count) = shape.width(CellSplit::Blanks);
     let all = shape.plain().count().max(1);
     let said = hint == Some(Format::Conll) || !options.columns.is_empty();
+    if !said && width == 1 && !likely_delimiters(file_start).is_empty() {
+        let help = "give `format`: csv, whose reader names the first uneven row, or conll for one column of words";
+        return Err(refuse("it could be CSV with uneven rows, or one column of words", help));
+    }
     if said || (count < all && all >= 5 && count * 5 >= all * 4 && width > 1) {
         return Ok(Format::Conll);
     }
@@ -338,6 +342,9 @@ mod tests {
             ("f.csv", "a,X\n", Some(Format::Csv)),
             ("f", "1,000 CD\n2,000 CD\n", None),
             ("f", "a;X\nb;Y\nc;X\n", Some(Format::Csv)),
+            ("f", "a;X\nb;Y;Z\nc;X\n", None),
+            ("f.conll", "a;X\nb;Y;Z\nc;X\n", Some(Format::Conll)),
+            ("f", "a\nb;Y\nc;X\n", Some(Format::Conll)),
             ("f", ",\n.\na\n", Some(Format::Conll)),
             ("f", "New York\tB-LOC\nnew shoes\tO\n", None),
             ("f", "a b\tX Y\nc d e\tX Y Y\n", Some(Format::Tsv)),
