@@ -54,8 +54,16 @@ impl Dataset {
         let written = Written { tokens: names(integer_tokens), labels: names(integer_labels) };
         let orderings = if all_orders { Orderings::All } else { Orderings::Given };
         let name = "<memory>".to_owned();
-        let data =
-            monolayer::Dataset { name, tokens, labels, offsets, lines: Vec::new(), warnings: Vec::new(), written, orderings };
+        let data = monolayer::Dataset {
+            name,
+            tokens,
+            labels,
+            offsets,
+            lines: Vec::new(),
+            warnings: Vec::new(),
+            written,
+            orderings,
+        };
         Ok(Self { data })
     }
 
