@@ -45,7 +45,7 @@ fn rules_and_judge() {
 
 #[test]
 fn claims_numbers_and_models() {
-    part(&["claims", "number.rs", "model.rs", "parallel.rs"], 1104);
+    part(&["claims", "number.rs", "model.rs", "parallel.rs"], 1118);
 }
 
 #[test]

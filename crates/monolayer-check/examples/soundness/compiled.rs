@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use monolayer::model::Storage;
 use monolayer::{Memorizer, Precision};
 
 use super::case::{Arithmetic, Attention, Block, Case, Claim, Data, Head, Layer, Mask, Model, Token, Wanted};
@@ -65,7 +66,8 @@ fn library(random: &mut Random, data: &Data, single: bool) -> Option<(Model, Dat
     let text = files::conll(data)?;
     let read = monolayer::Dataset::read("random", monolayer::data::Format::Conll, text.as_bytes()).ok()?;
     let precision = if single { Precision::F32 } else { Precision::F64 };
-    let memorizer = Memorizer::new().candidates(4).seed(random.bits() % 1000).precision(precision);
+    let memorizer =
+        Memorizer::new().candidates(4).seed(random.bits() % 1000).precision(precision).storage(Storage::Dense);
     let dir = tempfile::tempdir().ok()?;
     let path = dir.path().join("model");
     memorizer.compile(&read).ok()?.save(&path).ok()?;

@@ -23,10 +23,11 @@ fn tensors(bytes: &[u8]) -> Option<Tensors> {
     for (name, entry) in header.as_object()?.iter().filter(|(name, _)| *name != "__metadata__") {
         let end = |i: usize| entry["data_offsets"][i].as_u64().map(|x| start + x as usize);
         let data = bytes.get(end(0)?..end(1)?)?;
-        let numbers = if entry["dtype"] == "F32" {
-            data.chunks_exact(4).map(|b| f64::from(f32::from_le_bytes([b[0], b[1], b[2], b[3]]))).collect()
-        } else {
-            data.chunks_exact(8).map(|b| f64::from_le_bytes(b.try_into().expect("8 bytes"))).collect()
+        // Numbers in fewer bytes are not read here, nor are matrices by their nonzero entries.
+        let numbers = match entry["dtype"].as_str()? {
+            "F32" => data.chunks_exact(4).map(|b| f64::from(f32::from_le_bytes([b[0], b[1], b[2], b[3]]))).collect(),
+            "F64" => data.chunks_exact(8).map(|b| f64::from_le_bytes(b.try_into().expect("8 bytes"))).collect(),
+            _ => return None,
         };
         out.insert(name.clone(), numbers);
     }

@@ -149,11 +149,14 @@ fn free_in_one_copy_and_given_in_another() {
     }
 }
 
+/// So many that a halfspace over words, places and ids does not tell all their labels apart.
+const CONTEXTS: usize = 32;
+
 /// One word, in as many contexts as there are others, with labels in turn.
 fn alternating(free: impl Fn(usize) -> bool) -> Dataset {
-    let words: Vec<[String; 2]> = (0..8).map(|i| ["May".to_owned(), format!("w{i}")]).collect();
+    let words: Vec<[String; 2]> = (0..CONTEXTS).map(|i| ["May".to_owned(), format!("w{i}")]).collect();
     let label = |i: usize| if free(i) { None } else { Some(["PER", "DATE"][i % 2]) };
-    let labels: Vec<[Option<&str>; 2]> = (0..8).map(|i| [label(i), Some("O")]).collect();
+    let labels: Vec<[Option<&str>; 2]> = (0..CONTEXTS).map(|i| [label(i), Some("O")]).collect();
     Dataset::from_sequences(&words, &labels).unwrap()
 }
 
