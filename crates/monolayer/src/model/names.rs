@@ -31,7 +31,7 @@ const HELP: &str = "see docs/format.md for what names.json holds";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelNames {
     format: String,
-    /// The lowest and the highest context id of the data: what is said of units holds for ids from one to the other.
+    /// The lowest and the highest context id of the data.
     pub ids: [f64; 2],
     /// Each coordinate of the residual stream.
     pub coordinates: Vec<Coordinate>,

@@ -21,10 +21,18 @@ pub fn names<R: Real>(view: &View, model: &Model<R>, context_ids: &[f64]) -> Opt
     let stored = Stored::new(model, view.vectors.word_columns, view.vectors.used)?;
     let range = |(low, high): (f64, f64), &id: &f64| (low.min(id), high.max(id));
     let ids = context_ids.iter().fold((f64::INFINITY, f64::NEG_INFINITY), range);
-    let mut pairs: Vec<(u32, usize)> = (0..context_ids.len()).into_par_iter().map(|t| key(view, t)).collect();
-    pairs.par_sort_unstable();
-    pairs.dedup();
-    let tokens: Vec<Token> = pairs.iter().map(|&(word, place)| Token { word, place, ids }).collect();
+    // Ids as the model computes them are rounded: a little more than those of the data.
+    let room = 1024.0 * R::UNIT_ROUNDOFF.to_f64() * ids.0.abs().max(ids.1.abs());
+    let token = |t: usize| {
+        let ((word, place), id) = (key(view, t), context_ids[t]);
+        Token { word, place, ids: (id - room, id + room) }
+    };
+    let mut all: Vec<Token> = (0..context_ids.len()).into_par_iter().map(token).collect();
+    all.par_sort_unstable_by_key(|token| (token.word, token.place));
+    // Each word at each place once, with the range of its ids.
+    let both = |a: Token, b: &Token| Token { ids: (a.ids.0.min(b.ids.0), a.ids.1.max(b.ids.1)), ..a };
+    let of_pair = |same: &[Token]| same.iter().fold(same[0], both);
+    let tokens: Vec<Token> = all.chunk_by(|a, b| (a.word, a.place) == (b.word, b.place)).map(of_pair).collect();
     let mut firing = vec![Vec::new(); stored.units.len()];
     for (token, units) in tokens.iter().zip(open_units(&stored, &tokens, &FloatFormat::of::<R>())) {
         units.into_iter().for_each(|j| firing[j as usize].push(*token));
