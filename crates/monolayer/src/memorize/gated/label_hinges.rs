@@ -1,12 +1,12 @@
 //! One piecewise-linear curve per label along the ids of a token: on each run of equally labeled ids that label's curve is on
-//! top. The fewest hinges that do are counted by [`super::knots`]; their bends come from [`super::heights`].
+//! top. The fewest hinges that do are counted by [`super::knots`]; their bends come from `heights`.
 //!
 //! Without any hinge the base label wins, by `a`, and all others are equal. Hinges that open rightward and leftward leave some run
 //! of the base label flat, and lead away from it on both sides; neither side then carries the sums of the other. Where no
 //! run of the base label is worth that, all hinges come from the left, and the first stands outside the ids.
 //!
 //! Several labels in one segment may need slopes that machine numbers do not bear. How many there may be is the caller's choice:
-//! with two there is a hinge per change of label, and this always does: see [`one_per_change`].
+//! with two there is a hinge per change of label, and this always does: see `one_per_change`.
 
 use super::heights::{Demand, heights};
 use super::knots::{Start, knots};
