@@ -12,6 +12,7 @@ mod magnitude;
 pub mod matrix;
 mod number;
 pub mod rounding;
+pub mod sign_codes;
 pub mod softmax_error;
 
 pub use ball::Ball;
