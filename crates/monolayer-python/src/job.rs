@@ -47,7 +47,7 @@ impl Progress {
     }
 
     /// Ends the computation where it is no longer wanted. No file is half written: this is called between steps of computing.
-    fn listen(&self) {
+    pub fn listen(&self) {
         if self.unwanted.load(Ordering::Relaxed) {
             resume_unwind(Box::new(Unwanted));
         }
