@@ -10,7 +10,7 @@ use monolayer::{AnyModel, Compiled, Error, Mask, Memorizer, Method, Precision, P
 use monolayer_check::open_data;
 use numpy::{IntoPyArray as _, PyArray1, PyArray2, PyArrayMethods as _};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::dataset::{Dataset, said};
 use crate::job::{self, MonolayerError};
@@ -165,8 +165,9 @@ impl Model {
     }
 
     /// The bytes of an ONNX file that computes the same.
-    fn onnx(&self) -> PyResult<Vec<u8>> {
-        said(self.model.onnx())
+    fn onnx<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = said(py.detach(|| self.model.onnx()))?;
+        Ok(PyBytes::new(py, &bytes))
     }
 
     /// config.json, as text.
