@@ -103,21 +103,22 @@ class _Native(NativeModel):
 
     def __init__(self, source: plain.Transformer, config: TransformerBridgeConfig):
         super().__init__(config)
-        # Not submodules: their numbers are copied, and hooks on these would not be heard.
+        # Not a submodule: its numbers are copied, and hooks on it would not be heard.
         self._source = (source,)
         dtype = next(source.parameters()).dtype
+        self.to(dtype)
         if source.embedding is not None:
             self.tok_embed.load_state_dict(source.embedding.state_dict())
-        self.pos = None if source.positions is None else nn.Embedding.from_pretrained(source.positions.weight.detach().clone(), freeze=False)
+        rows = None if source.positions is None else source.positions.weight.detach().clone()
+        self.pos = None if rows is None else nn.Embedding.from_pretrained(rows, freeze=False)
         for block, layer in zip(self.layers, source.layers):
             _copy_attention(block.attn, layer["attention"])
             if "feed_forward" in layer:
                 block.mlp = _mlp(layer["feed_forward"], config)
         self.pre = None if source.pre_feed_forward is None else _mlp(source.pre_feed_forward, config)
-        self.head = nn.Identity() if source.head is None else nn.Linear(config.d_model, config.d_vocab_out)
-        if source.head is not None:
-            self.head.load_state_dict(source.head.state_dict())
-        self.to(dtype)
+        self.head = nn.Linear(config.d_model, config.d_vocab_out, dtype=dtype)
+        identity = {"weight": torch.eye(config.d_model, dtype=dtype), "bias": torch.zeros(config.d_model, dtype=dtype)}
+        self.head.load_state_dict(identity if source.head is None else source.head.state_dict())
 
     def forward(self, input_ids=None, attention_mask=None, position_ids=None, inputs_embeds=None, **_: Any):
         (source,) = self._source
@@ -151,7 +152,7 @@ def _copy_attention(target: NativeAttention, attention: plain.Attention) -> None
 
 def _mlp(block: plain.FeedForward, config: TransformerBridgeConfig) -> NativeMLP:
     mlp, (hidden, d) = NativeMLP(config), block.w1.shape
-    mlp.fc_in, mlp.fc_out = nn.Linear(d, hidden), nn.Linear(hidden, d)
+    mlp.fc_in, mlp.fc_out = nn.Linear(d, hidden, dtype=block.w1.dtype), nn.Linear(hidden, d, dtype=block.w1.dtype)
     with torch.no_grad():
         for target, weight in ((mlp.fc_in, block.w1), (mlp.fc_out, block.w2)):
             target.weight.copy_(weight)

@@ -51,7 +51,8 @@ class Attention(nn.Module):
             return ((query - key <= before) & (key - query <= after)) | (key == -1)
         if int(place.max()) >= len(self.rows):
             raise ValueError(f"a sequence of {int(place.max()) + 1} tokens, and the mask is for {len(self.rows)}")
-        return self.rows[query.clamp(min=0), key.clamp(min=0)].bool() | (key == -1)
+        own = self.rows[query.clamp(min=0), key.clamp(min=0)].bool() & (query >= 0) & (key >= 0)
+        return own | (key == -1)  # a start token sees itself
 
     def visible(self, real: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
         """The same without padding, which nobody sees; it sees itself, so that it stays finite."""
