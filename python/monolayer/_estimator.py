@@ -20,8 +20,6 @@ class Memorizer:
     ['Y']
     """
 
-    _estimator_type = "classifier"
-
     def __init__(self, **options: Any):
         self.options = options
 
@@ -33,6 +31,12 @@ class Memorizer:
         """Changes some options."""
         self.options.update(options)
         return self
+
+    def __sklearn_tags__(self):
+        """What scikit-learn asks its estimators: a classifier of sequences, which are no tables."""
+        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+
+        return Tags("classifier", TargetTags(required=True), classifier_tags=ClassifierTags(), input_tags=InputTags(two_d_array=False))
 
     def fit(self, X: Any, y: Any) -> "Memorizer":
         """Memorizes sequences X with labels y, one per token or one per sequence."""

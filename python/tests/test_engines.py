@@ -1,6 +1,7 @@
 """The same labels from Rust, PyTorch, onnxruntime and TransformerLens."""
 import os
 import random
+import subprocess
 import sys
 from pathlib import Path
 
@@ -163,6 +164,31 @@ def test_onnx_of_random_models(tmp_path):
                 assert np.abs(scores[0] - expected).max() <= tolerance * np.abs(expected).max(), seed
                 compared += 1
     assert compared > 100
+
+
+BEYOND = """
+import sys, numpy as np, onnxruntime, monolayer
+model = monolayer.load(sys.argv[1])
+session = onnxruntime.InferenceSession(str(model.to_onnx(sys.argv[1] + ".onnx")))
+size = len(model._native.mask_rows(0))
+for n in (size, size + 1):
+    ids = np.zeros((1, n), dtype=np.int64)
+    try:
+        session.run(None, {"input_ids": ids, "attention_mask": ids + 1})
+        print("ran")
+    except Exception as error:
+        print("out of data bounds" in str(error))
+"""
+
+
+def test_onnx_of_a_sequence_beyond_the_mask_is_an_error(tmp_path):
+    pytest.importorskip("onnxruntime")
+    layer = {"kind": "softmax", "heads": 1, "head_size": 1, "mask": {"rows": np.tri(6, dtype=int).tolist()}, "hidden": 4}
+    model = tmp_path / "model"
+    random_model.make(model, 1, words=True, positions=False, layers=[layer], lengths=[1, 2, 6])
+    # In a process of its own: with other libraries loaded, onnxruntime's errors can end the process.
+    printed = subprocess.check_output([sys.executable, "-c", BEYOND, str(model)], text=True, stderr=subprocess.DEVNULL)
+    assert printed.split() == ["ran", "True"]
 
 
 @pytest.mark.parametrize("name", ["harbor.conll", "eng.testb"])

@@ -99,6 +99,15 @@ pub fn run<T: Send>(
     })
 }
 
+/// Panics in a job, on another thread of it too, so that tests see what becomes of a fault: an exception.
+#[pyfunction]
+pub fn _fault(py: Python<'_>) -> PyResult<()> {
+    run(py, None, 0, |_| {
+        rayon::join(|| (), || panic!("on purpose"));
+        Ok(())
+    })
+}
+
 /// A panic as an exception: it is a fault of this program, and never ends the interpreter.
 fn panicked(panic: &(dyn Any + Send)) -> PyErr {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
