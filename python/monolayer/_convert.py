@@ -10,7 +10,6 @@ import numpy as np
 from ._native import MonolayerError
 
 FREE = -100  # the integer label that means "any", as in Hugging Face's collators
-Flat = "list[str | None] | np.ndarray"
 
 
 @dataclass
@@ -106,10 +105,11 @@ def tokens(sequences: Any, padding: Any) -> Tokens:
         rows = list(array)
     elif array.ndim != 2:
         raise MonolayerError(f"an array of {array.dtype} of shape {array.shape}; give [sequences, tokens]")
+    elif array.dtype.kind in "iu" and padding is None:
+        lengths = [array.shape[1]] * len(array)
+        return Tokens(_int64(array.ravel()), lengths, lengths)
     else:
-        rows = array.tolist() if array.dtype.kind in "UT" or padding is not None else None
-    if rows is None:
-        return Tokens(_int64(array.ravel()), [array.shape[1]] * len(array), [array.shape[1]] * len(array))
+        rows = array.tolist()
     kind = next((_kind_of_row(row, i) for i, row in enumerate(rows) if len(row)), "words")
     if kind == "vectors":
         if padding is not None:

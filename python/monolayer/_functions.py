@@ -130,8 +130,8 @@ def approximate(
     >>> model.condition
     'f is Lipschitz with constant 2.0 in the sup norm, and equivariant; its values are exact'
     """
-    temporary = None if out is not None else tempfile.TemporaryDirectory(prefix="monolayer-")
-    folder = Path(out) if temporary is None else Path(temporary.name, "model")
+    temporary = tempfile.TemporaryDirectory(prefix="monolayer-") if out is None else None
+    folder = Path(temporary.name, "model") if temporary else Path(out or "")
     if isinstance(f, str):
         if lipschitz is not None or not equivariant:
             raise TypeError("an expression is bounded by itself; leave `lipschitz` and `equivariant` out")
@@ -190,7 +190,10 @@ def _check_function(f: Callable[[np.ndarray], np.ndarray], dim: int, length: int
 class Approximation(Model):
     """A model of a function. `bound` is the certified bound on d_p, `condition` what it takes for granted."""
 
-    def __init__(self, directory, f, dim, length, p, bound, condition, measured, temporary):
+    def __init__(
+        self, directory: Path, f: Callable | None, dim: int, length: int, p: float, bound: float | None, condition: str | None,
+        measured: float | None, temporary: tempfile.TemporaryDirectory | None,
+    ):
         super().__init__(_native.load(directory), directory=directory)
         self.f, self.dim, self.length, self.p = f, dim, length, p
         self.bound: float | None = bound

@@ -1,9 +1,5 @@
 """Data as users have it, into models and back."""
 import json
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -111,28 +107,6 @@ def test_estimator():
 def test_text():
     text = "the cat saw the dog and the dog saw the cat"
     assert monolayer.memorize_text(text).generate("the") == text
-
-
-def test_interrupted_within_a_second(tmp_path):
-    program = (
-        "import monolayer, sys\n"
-        "data = monolayer.read('task:reverse:alphabet=4,length=1..6')\n"
-        "print('ready', flush=True)\n"
-        "try:\n    monolayer.memorize(data, candidates=100_000)\n"
-        "except KeyboardInterrupt:\n    print('interrupted')\n"
-    )
-    child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
-    assert child.stdout.readline() == "ready\n"
-    time.sleep(1)
-    start = time.monotonic()
-    child.send_signal(signal.SIGINT)
-    assert child.communicate(timeout=30)[0] == "interrupted\n"
-    assert time.monotonic() - start < 5  # a second on a quiet machine
-
-
-def test_import_is_light():
-    program = "import sys, monolayer; print([m for m in ('torch', 'onnx', 'pandas', 'sklearn') if m in sys.modules])"
-    assert subprocess.check_output([sys.executable, "-c", program], text=True) == "[]\n"
 
 
 def test_claims_are_the_papers():

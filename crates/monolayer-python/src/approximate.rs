@@ -2,7 +2,7 @@
 
 use std::panic::resume_unwind;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use monolayer::approximate::SmallestGrid;
 use monolayer::approximate::function::{Asked, Enclosure};
@@ -38,16 +38,20 @@ pub fn approximate(
     seed: u64,
 ) -> PyResult<(f64, bool, usize, usize)> {
     said(check(dim, length, lipschitz))?;
-    let failure = Mutex::new(None);
-    let result = job::run(py, progress, 0, |progress| {
-        let function = PythonFunction { f, name, dim, length, equivariant, lipschitz, progress, failure: &failure };
+    let failure = Arc::new(Mutex::new(None));
+    let kept = Arc::clone(&failure);
+    let result = job::run(py, progress, 0, move |progress| {
+        let function = PythonFunction { f, name, dim, length, equivariant, lipschitz, progress, failure: &kept };
         let approximator = Approximator::new().p(p).seed(seed).on_progress(|_| progress.add(1));
         let approximation = compile(&approximator, &function, grid, epsilon)?;
+        // Nothing is written that is not wanted any more.
+        progress.listen();
         approximation.save(&out)?;
         Ok((approximation.certified(), approximation.floats, approximation.order.len(), approximation.units().1))
     });
     // An exception of the function says more than what came of it.
-    failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(result, Err)
+    let failure = failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+    failure.map_or(result, Err)
 }
 
 fn check(dim: usize, length: usize, lipschitz: f64) -> monolayer::Result<()> {

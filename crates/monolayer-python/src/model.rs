@@ -27,7 +27,7 @@ pub struct Model {
 #[pyo3(signature = (data, progress=None, **options))]
 pub fn memorize(
     py: Python<'_>,
-    data: &Dataset,
+    data: Py<Dataset>,
     progress: Option<&Bound<'_, PyAny>>,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Model> {
@@ -40,9 +40,8 @@ pub fn memorize(
         }
         memorizer = set(memorizer, &name, &value)?;
     }
-    let data = &data.data;
-    let compiled = job::run(py, progress, candidates, |progress| {
-        memorizer.on_progress(|tried, _gap| progress.add(tried)).compile(data)
+    let compiled = job::run(py, progress, candidates, move |progress| {
+        memorizer.on_progress(|tried, _gap| progress.add(tried)).compile(&data.get().data)
     })?;
     Ok(Model { model: compiled.model().clone(), compiled: Some(compiled) })
 }
@@ -101,7 +100,7 @@ pub fn load(py: Python<'_>, dir: PathBuf) -> PyResult<Model> {
 pub fn verify(
     py: Python<'_>,
     dir: PathBuf,
-    data: Option<&Dataset>,
+    data: Option<Py<Dataset>>,
     progress: Option<&Bound<'_, PyAny>>,
     precision: Option<&str>,
     claims: Option<Vec<String>>,
@@ -112,8 +111,8 @@ pub fn verify(
             .ok_or_else(|| MonolayerError::new_err(format!("no arithmetic {name:?}; give f32, f64 or real")))
     };
     let precision = precision.map(known).transpose()?;
-    let data = data.map(|data| &data.data);
-    job::run(py, progress, 0, |progress| {
+    job::run(py, progress, 0, move |progress| {
+        let data = data.as_ref().map(|data| &data.get().data);
         let on_progress = |done: usize, total: usize| progress.at(done, total);
         let options = monolayer_check::Options {
             precision,
@@ -139,14 +138,14 @@ impl Model {
     /// Labels, as indices into the model's, or output vectors.
     #[pyo3(signature = (data, progress=None))]
     fn predict<'py>(
-        &self,
+        slf: Py<Self>,
         py: Python<'py>,
-        data: &Dataset,
+        data: Py<Dataset>,
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (model, data) = (&self.model, &data.data);
-        let predictions =
-            job::run(py, progress, data.tokens(), |progress| model.predict_with(data, &|n| progress.add(n)))?;
+        let predictions = job::run(py, progress, data.get().data.tokens(), move |progress| {
+            slf.get().model.predict_with(&data.get().data, &|n| progress.add(n))
+        })?;
         match predictions {
             Predictions::Labels(labels) => Ok(PyArray1::from_vec(py, labels).into_any()),
             Predictions::Outputs(outputs) => {
