@@ -12,6 +12,7 @@ import numpy as np
 
 from . import _native
 from ._commands import command
+from ._convert import array_of
 from ._data import Dataset, dataset, is_one_sequence
 from ._native import MonolayerError
 from ._progress import Bar
@@ -212,9 +213,10 @@ def memorize(
     method: str | None = None,
     embedding: str | None = None,
     positions: str | None = None,
-    mask: str | None = None,
+    mask: Any = None,
     start: bool | None = None,
     precision: str | None = None,
+    effort: str | None = None,
     unknown: bool = False,
     seed: int = 0,
     candidates: int | None = None,
@@ -238,11 +240,14 @@ def memorize(
     positions
         "auto" (only if labels conflict without), "none", "sign:D", "random:D" or a file.
     mask
-        "none" or "causal".
+        Which tokens a token attends to: "none" (all of its sequence), "causal" (itself and those before), "prefix:K" (the first
+        K, too), "band:B,A" (B before it and A after it), a file, or a matrix [n, n] of zeros and ones.
     start
         Whether a start token stands before every sequence; by default what needs fewer hidden units.
     precision
         "f32", "f64" or "auto": f32 where every possible token is proved right in it.
+    effort
+        "fast", "default" or "high": how long to look for fewer hidden units.
     unknown
         Adds a row for words that are not in the data; they get the most frequent label.
     seed, candidates
@@ -267,13 +272,24 @@ def memorize(
     'verified'
     """
     data = dataset(sequences, labels, **_given(label_at=label_at if label_at != "all" else None, padding=padding))
+    mask = mask if mask is None or isinstance(mask, str) else _mask(mask)
     options = _given(
-        method=method, embedding=embedding, positions=positions, mask=mask, start=start, precision=precision,
+        method=method, embedding=embedding, positions=positions, mask=mask, start=start, precision=precision, effort=effort,
         candidates=candidates,
     )
     with Bar("searching", progress) as bar:
         native = _native.memorize(data._native, bar, seed=seed, unknown=unknown, **options)
     return Model(native, data)
+
+
+def _mask(mask: Any) -> Any:
+    """A file's name, or a matrix of zeros and ones."""
+    if isinstance(mask, os.PathLike):
+        return os.fspath(mask)
+    rows = np.asarray(array_of(mask) if array_of(mask) is not None else mask)
+    if rows.ndim != 2 or not np.isin(rows, (0, 1)).all():
+        raise MonolayerError(f"the mask {mask!r}; give a name, a file, or a matrix [n, n] of zeros and ones")
+    return rows.astype(np.uint8)
 
 
 def _given(**options):

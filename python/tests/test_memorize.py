@@ -94,6 +94,23 @@ def test_bad_input_says_what_is_wrong(call, error, says):
         call()
 
 
+def test_masks_and_effort(tmp_path):
+    rows, labels = np.tri(5, dtype=int), [[f"{i}{word}" for i, word in enumerate(s)] for s in SENTENCES]
+    np.save(tmp_path / "mask.npy", rows)
+    for mask in ("causal", "prefix:2", "band:3,1", rows, rows.tolist(), rows.astype(bool), tmp_path / "mask.npy"):
+        model = monolayer.memorize(SENTENCES, labels, mask=mask, effort="fast")
+        found = model.config["layers"][0]["attention"]["mask"]
+        assert found == {"causal": "causal", "prefix:2": {"prefix": 2}, "band:3,1": {"band": [3, 1]}}.get(
+            mask if isinstance(mask, str) else "", {"file": "mask.safetensors"}
+        )
+        assert model.predict(SENTENCES) == labels and model.verify()["verdict"] == "verified"
+    for mask in ("all", rows[:2], rows + 1, 3.5, tmp_path / "none.npy"):
+        with pytest.raises(ValueError):
+            monolayer.memorize(SENTENCES, LABELS, mask=mask)
+    with pytest.raises(ValueError, match="fast"):
+        monolayer.memorize(SENTENCES, LABELS, effort="much")
+
+
 def test_conflicting_labels_are_answered():
     model = monolayer.memorize([["a"], ["a"], ["a"]], [["X"], ["Y"], ["X"]])
     assert model.predict(["a"]) == ["X"] and model.impossible == [(1, 0)]

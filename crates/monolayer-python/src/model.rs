@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 use std::str::FromStr as _;
 
+use monolayer::memorize::Effort;
 use monolayer::memorize::alphabet::architecture::{Gates, Reads};
 use monolayer::model::certificate_file;
 use monolayer::paper::transformer::Transformer;
 use monolayer::{AnyModel, Compiled, Error, Mask, Memorizer, Method, Precision, Predictions};
 use monolayer_check::open_data;
-use numpy::{IntoPyArray as _, PyArray1, PyArray2, PyArrayMethods as _};
+use monolayer_cli::MaskArg;
+use numpy::{IntoPyArray as _, PyArray1, PyArray2, PyArrayMethods as _, PyReadonlyArray2, PyUntypedArrayMethods as _};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -55,7 +57,8 @@ fn set<'a>(memorizer: Memorizer<'a>, name: &str, value: &Bound<'_, PyAny>) -> Py
         "embedding" if text()? == "free" => memorizer.free(true),
         "embedding" => memorizer.embedding(said(text()?.parse())?),
         "positions" => memorizer.positions(said(text()?.parse())?),
-        "mask" => memorizer.mask(mask(&text()?)?),
+        "mask" => memorizer.mask(mask(value)?),
+        "effort" => memorizer.effort(effort(&text()?)?),
         "start" => memorizer.start(value.extract()?),
         "reads" => memorizer.reads(said(Reads::from_str(&text()?))?),
         "gates" => memorizer.gates(said(Gates::from_str(&text()?))?),
@@ -68,12 +71,24 @@ fn set<'a>(memorizer: Memorizer<'a>, name: &str, value: &Bound<'_, PyAny>) -> Py
     })
 }
 
-fn mask(name: &str) -> PyResult<Mask> {
-    match name {
-        "none" => Ok(Mask::None),
-        "causal" => Ok(Mask::Causal),
-        _ => said(Err(Error::setting(format!("no mask {name:?}"), "give \"none\" or \"causal\""))),
+/// A mask by its name, as on the command line, or a matrix [n, n] of zeros and ones.
+fn mask(value: &Bound<'_, PyAny>) -> PyResult<Mask> {
+    if let Ok(rows) = value.extract::<PyReadonlyArray2<'_, u8>>() {
+        let [size, width] = [rows.shape()[0], rows.shape()[1]];
+        if size != width {
+            let what = format!("a mask of {size} rows and {width} columns");
+            return said(Err(Error::setting(what, "give as many rows as columns")));
+        }
+        return said(Mask::matrix(size, rows.as_array().iter().copied().collect()));
     }
+    let name: String = value.extract()?;
+    let mask = name.parse::<MaskArg>().map_err(|help| Error::setting(format!("no mask {name:?}"), &help));
+    said(mask.and_then(|mask| mask.open()))
+}
+
+fn effort(name: &str) -> PyResult<Effort> {
+    let unknown = |_| Error::setting(format!("no effort {name:?}"), "give \"fast\", \"default\" or \"high\"");
+    said(serde_json::from_value(serde_json::Value::from(name)).map_err(unknown))
 }
 
 fn precision(name: &str) -> PyResult<Precision> {
