@@ -107,7 +107,7 @@ class Tour {
 
   chip(word, i) {
     const { label } = this.tokens[i], wanted = this.wanted(i), wrong = wanted !== null && wanted !== this.model.labels[label];
-    const button = page.element("button", { type: "button", role: "option", "aria-selected": "false", dir: "auto", tabindex: i === this.selected ? 0 : -1,
+    const button = page.element("button", { type: "button", role: "option", "aria-selected": "false", "data-label": this.model.labels[label], dir: "auto", tabindex: i === this.selected ? 0 : -1,
       class: wrong ? "wrong" : "", title: wrong ? `the data says ${wanted}` : word },
       page.element("span", { class: "word" }, this.name(word)),
       page.element("span", { class: "label", style: `--c:${this.color(label)}` }, (wrong ? "✗ " : "") + (this.recital ? "→ " : "") + this.short(this.model.labels[label])));

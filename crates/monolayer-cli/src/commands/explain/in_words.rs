@@ -51,7 +51,8 @@ impl<'a> Words<'a> {
             let sum = |l: usize| rest.iter().map(|part| part.adds[l]).sum::<f64>();
             let sums = Contribution { part: Part::Bias, adds: (0..self.labels.len()).map(sum).collect() };
             let adds = self.adds(explanation, &sums).unwrap_or_else(|| "nothing".to_owned());
-            lines.push(format!("{} more units fire; together they add {adds}", count(rest.len())));
+            let units = if rest.len() == 1 { "unit fires; it adds" } else { "units fire; together they add" };
+            lines.push(format!("{} more {units} {adds}", count(rest.len())));
         }
         lines.push(self.sums(explanation));
         lines.extend(explanation.trace.id.zip(explanation.range.as_ref()).map(|(id, range)| self.ends(id, range)));

@@ -7,7 +7,7 @@ use monolayer::model::names::{Firing, NamedUnit, UnitKind};
 use monolayer::{AnyModel, Error, ModelNames};
 use serde_json::{Value, json};
 
-use crate::commands::unit_words::{digits, id_digits, tokens};
+use crate::commands::unit_words::{digits, id_digits, tokens, word as word_of};
 use crate::output::count;
 
 /// How many tokens a sentence names.
@@ -54,7 +54,7 @@ fn sentence(named: &NamedUnit, first: usize, exact: usize) -> String {
         UnitKind::Context => "per unit of the id beyond that",
         _ => "per unit of what it computes",
     };
-    let adds: Vec<String> = named.adds.iter().map(|(label, x)| format!("{} to {label}", digits(*x))).collect();
+    let adds: Vec<String> = named.adds.iter().map(|(label, x)| format!("{} to {}", digits(*x), word_of(label))).collect();
     let computes = match named.activation {
         Some([least, most]) if least == most => format!(" It computes {} for them.", digits(least)),
         Some([least, most]) => format!(" It computes {} to {} for them.", digits(least), digits(most)),
