@@ -177,7 +177,7 @@ def playground(browser):
         browser.press(RIGHT)
     check("and moved by keyboard", browser.script("return document.getElementById('b2').getAttribute('aria-valuenow')") == "-0.25")
     check("focus stays", browser.script("return document.activeElement.id") == "b2")
-    state = browser.script("return location.hash.slice(1)")
+    state = browser.until("the address has it", "return location.hash.includes('-0.25') && location.hash.slice(1)")
     now = browser.script(ids)
     browser.open(page, state)
     check("a view can be shared", browser.script(ids) == now)

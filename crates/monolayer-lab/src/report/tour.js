@@ -263,8 +263,9 @@ class Tour {
     if (this.how.kappa !== 1) state.set("kappa", this.how.kappa);
     for (const hinge of this.how.hinges) state.append("label", `${hinge.at + 1}:${this.model.labels[hinge.label]}`);
     Tour.written = `#${state}`;
-    // A page inside another one may not change its address.
-    try { history.replaceState(null, "", Tour.written); } catch { /* the view cannot be shared then */ }
+    // Browsers refuse many changes at once. A page inside another one may not change its address at all.
+    clearTimeout(Tour.timer);
+    Tour.timer = setTimeout(() => { try { history.replaceState(null, "", Tour.written); } catch { /* the view cannot be shared then */ } }, 250);
   }
 
   // Takes up a state; false where the address has none for this tour.
