@@ -70,7 +70,11 @@ fn scene<R: Real>(model: &Model<R>, data: &Dataset, word: &str, position: usize)
         if label == "O" { Ink::Muted } else { Ink::Series(names.iter().position(|n| n == label).unwrap_or(0)) }
     };
     let mut scene = Scene::new(WIDTH, LINE + 64.0 + ROW * (contexts.len() as f64 + 0.4));
-    let title = format!("“{word}” as word {} of {} sentences: attention gives each its own number", position + 1, contexts.len());
+    let title = format!(
+        "“{word}” as word {} of {} sentences: attention gives each its own number",
+        position + 1,
+        contexts.len()
+    );
     scene.text(16.0, 26.0, 17.0, Anchor::Start, Ink::Text, title);
     key(&mut scene, &names, &ink);
     frame.axes(&mut scene);
@@ -91,7 +95,7 @@ fn scene<R: Real>(model: &Model<R>, data: &Dataset, word: &str, position: usize)
         scene.disc([at, LINE], 6.5, color, false);
         // The word that is meant, where the sentence has it more than once.
         let id = format!("{:.2}", context.id).replace('-', "−");
-        let text = format!("{id}  {}  {}", context.marked(position), context.label);
+        let text = format!("{id}: {} → {}", context.marked(position), context.label);
         scene.text(at + 13.0, row, 13.5, Anchor::Start, color_of_text(color), text);
     }
     Ok(scene)
@@ -149,7 +153,14 @@ fn key(scene: &mut Scene, names: &[String], ink: &impl Fn(&str) -> Ink) {
         scene.text(at + 12.0, TOP - 13.5, 13.0, Anchor::Start, Ink::Text, name);
         at += 12.0 + 10.0 * name.chars().count() as f64 + 26.0;
     }
-    scene.text(at - 4.0, TOP - 13.5, 13.0, Anchor::Start, Ink::Muted, "the label that the word has; each curve is one sentence");
+    scene.text(
+        at - 4.0,
+        TOP - 13.5,
+        13.0,
+        Anchor::Start,
+        Ink::Muted,
+        "the label that the word has; each curve is one sentence",
+    );
 }
 
 /// Text of the background's label stays readable.

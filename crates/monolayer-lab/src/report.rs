@@ -74,11 +74,7 @@ pub fn page(directories: &[impl AsRef<Path>], data: Option<&Data>) -> Result<Str
 /// assert!(html.starts_with("<!DOCTYPE html>") && html.contains("<h1>May</h1>"));
 /// # Ok::<(), monolayer::Error>(())
 /// ```
-pub fn page_in_memory(
-    title: &str,
-    save: impl FnOnce(&Path) -> Result<()>,
-    data: Option<&Dataset>,
-) -> Result<String> {
+pub fn page_in_memory(title: &str, save: impl FnOnce(&Path) -> Result<()>, data: Option<&Dataset>) -> Result<String> {
     let room = tempfile::tempdir().map_err(|e| Error::io("a temporary directory", e))?;
     let directory = room.path().join("model");
     save(&directory)?;

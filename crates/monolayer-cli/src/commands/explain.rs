@@ -63,7 +63,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     let mut text = String::new();
     for (t, explanation) in explained.iter().enumerate() {
         let near = match (&data, explanation.trace.id) {
-            (Some(data), Some(id)) => Near::new(data, id, model.neighbors(&sentence, t, id, data)?, |token| {
+            (Some(data), Some(id)) => Near::new(data, id, &model.neighbors(&sentence, t, id, data)?, |token| {
                 labels.is_some_and(|labels| data.label(token).is_some_and(|l| l != labels[best(explanation)]))
             }),
             _ => Near::default(),
@@ -109,7 +109,8 @@ impl Args {
         let mut tokens: Vec<Vec<f64>> = Vec::new();
         for (i, token) in self.sentence.split_whitespace().enumerate() {
             let vector: Option<Vec<f64>> = token.split(',').map(number).collect();
-            let vector = vector.ok_or_else(|| fail(format!("token {} of the sequence: {token:?} is no vector", i + 1)))?;
+            let vector =
+                vector.ok_or_else(|| fail(format!("token {} of the sequence: {token:?} is no vector", i + 1)))?;
             if vector.len() != d {
                 let what = format!("token {} of the sequence has {} coordinates, not {d}", i + 1, vector.len());
                 return Err(fail(what).into());
@@ -141,7 +142,7 @@ pub struct Context {
 }
 
 impl Near {
-    fn new(data: &Dataset, id: f64, neighbors: Vec<Neighbor>, differs: impl Fn(usize) -> bool) -> Self {
+    fn new(data: &Dataset, id: f64, neighbors: &[Neighbor], differs: impl Fn(usize) -> bool) -> Self {
         let context = |neighbor: &Neighbor| Context {
             sentence: marked(data, neighbor.token),
             label: data.label(neighbor.token).map(str::to_owned),
@@ -185,9 +186,9 @@ fn described(token: &str, explanation: &Explanation, labels: Option<&[String]>, 
     };
     let context = |c: &Context| json!({ "sentence": c.sentence, "label": c.label, "distance": c.distance });
     let end = |end: Option<(f64, usize)>| {
-        end.zip(labels).zip(trace.id).map(|(((at, l), labels), id)| {
-            json!({ "label": labels[l], "id": at, "distance": at - id })
-        })
+        end.zip(labels)
+            .zip(trace.id)
+            .map(|(((at, l), labels), id)| json!({ "label": labels[l], "id": at, "distance": at - id }))
     };
     json!({
         "token": token,

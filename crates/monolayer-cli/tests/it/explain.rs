@@ -23,8 +23,9 @@ fn numbers(value: &Value) -> Vec<f64> {
     value.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect()
 }
 
-/// Whether the contributions of every token sum to its scores; how many tokens there are.
-fn sums_hold(explained: &Value) -> usize {
+/// Whether the contributions of every token sum to its scores, within a stated rounding of at most so much of what is added; how many
+/// tokens there are.
+fn sums_hold(explained: &Value, tightness: f64) -> usize {
     let tokens = explained["tokens"].as_array().unwrap();
     for token in tokens {
         let (scores, rounding) = (numbers(&token["scores"]), numbers(&token["rounding"]));
@@ -37,10 +38,11 @@ fn sums_hold(explained: &Value) -> usize {
         for l in 0..scores.len() {
             let sum: f64 = parts.iter().map(|part| part[l]).sum();
             assert!((sum - scores[l]).abs() <= rounding[l], "{token}, label {l}: {sum} {}", scores[l]);
-            // A bound that says nothing would hold, too.
-            let size: f64 = parts.iter().map(|part| part[l].abs()).sum();
-            assert!(rounding[l] <= 1e-4 * (1.0 + size), "{token}, label {l}: {} {size}", rounding[l]);
         }
+        // A bound that says nothing would hold, too: it must be small beside what is added.
+        let size = |l: usize| parts.iter().map(|part| part[l].abs()).sum::<f64>();
+        let most = (0..scores.len()).map(size).fold(0.0, f64::max);
+        assert!(rounding.iter().all(|&x| x <= tightness * (1.0 + most)), "{token}: {most}");
         let best = (1..scores.len()).fold(0, |best, l| if scores[l] > scores[best] { l } else { best });
         assert_eq!(token["label"], labels[best]);
     }
@@ -66,11 +68,11 @@ fn contributions_sum_to_the_scores() {
         // The longest ones are last.
         for range in data.ranges().skip(sequences.saturating_sub(*most)) {
             let words: Vec<String> = range.map(|t| data.token_text(t)).collect();
-            tokens += sums_hold(&run(&["explain", model, &words.join(" "), "--json", "-q"]).json());
+            tokens += sums_hold(&run(&["explain", model, &words.join(" "), "--json", "-q"]).json(), 1e-5);
         }
     }
     let text = memorized(&files, "text", &["--text", &license]);
-    tokens += sums_hold(&run(&["explain", &text, LICENSE, "--json", "-q"]).json());
+    tokens += sums_hold(&run(&["explain", &text, LICENSE, "--json", "-q"]).json(), 1e-5);
     assert!(tokens >= 1000, "{tokens}");
 }
 
@@ -88,7 +90,8 @@ fn an_explanation_in_words_says_what_the_numbers_say() {
     // The nearest context with another label lies beyond an end of the label's range.
     let other = &first["nearest_other_label"];
     assert!(other["label"] != "PER" && other["sentence"].as_str().unwrap().contains("[May]"), "{other}");
-    let (by, side) = (other["distance"].as_f64().unwrap(), if other["distance"].as_f64() > Some(0.0) { "above" } else { "below" });
+    let (by, side) =
+        (other["distance"].as_f64().unwrap(), if other["distance"].as_f64() > Some(0.0) { "above" } else { "below" });
     assert!(first[side]["distance"].as_f64().unwrap().abs() <= by.abs(), "{first}");
     let text = run(&["explain", &model, sentence, "--data", &harbor, "-q"]).stdout;
     let lines: Vec<&str> = text.lines().collect();
@@ -111,11 +114,28 @@ fn trained_and_vector_models_are_explained_as_far_as_they_can_be() {
     let trained = files.path("trained");
     assert_eq!(run(&["train", &harbor, "--out", &trained, "--epochs", "3", "-q"]).code, 0);
     let json = run(&["explain", &trained, "May sails in May .", "--json", "-q"]).json();
-    assert_eq!(sums_hold(&json), 5);
+    // Sums of a hundred units that fire, each of sixty terms that round.
+    assert_eq!(sums_hold(&json, 1e-3), 5);
     let text = run(&["explain", &trained, "May sails", "-q"]).stdout;
-    assert!(text.contains(" here where the context id is ") && text.contains(" more units fire; together they add "), "{text}");
+    assert!(
+        text.contains(" here where the context id is ") && text.contains(" more units fire; together they add "),
+        "{text}"
+    );
     let function = files.path("function");
-    let made = ["approximate", "--function", "x1*mean(x1)", "--dim", "1", "--length", "2", "--grid", "4", "--out", &function, "-q"];
+    let made = [
+        "approximate",
+        "--function",
+        "x1*mean(x1)",
+        "--dim",
+        "1",
+        "--length",
+        "2",
+        "--grid",
+        "4",
+        "--out",
+        &function,
+        "-q",
+    ];
     assert_eq!(run(&made).code, 0);
     let json = run(&["explain", &function, "0.21 0.7", "--json", "-q"]).json();
     assert_eq!(json["labels"], Value::Null);
@@ -190,7 +210,9 @@ fn sentences_hold(dir: &str, data: &Dataset) {
         let places = clauses.iter().any(|clause| clause.place.is_some());
         for (word, place, id, firing) in &tokens {
             let (place, id) = (*place, *id);
-            let named = |clause: &&Clause| clause.word.as_ref().is_none_or(|own| own == word) && clause.place.is_none_or(|own| own == place);
+            let named = |clause: &&Clause| {
+                clause.word.as_ref().is_none_or(|own| own == word) && clause.place.is_none_or(|own| own == place)
+            };
             if clauses.iter().any(|clause| named(&clause)) {
                 let says = clauses.iter().any(|clause| clause.holds(word, place, id));
                 assert_eq!(says, firing.contains(&unit), "unit {unit}: {said}: {word} {place} {id}");

@@ -27,8 +27,9 @@ pub fn body<R: Real>(directory: &Path, model: &Model<R>) -> Result<Option<Markup
         })
         .collect();
     let packed = Value::Object(packed);
-    let by: Vec<String> = grid.iter().map(ToString::to_string).collect();
-    let what = html! { p { "f = " code { (function) } ", for sequences of " (length) " tokens in [0, 1]; the model rounds each coordinate to one of " (by.join(", ")) " parts and looks up a value for the rounded sequence." } };
+    let parts: Vec<String> = grid.iter().map(ToString::to_string).collect();
+    let parts = if grid.windows(2).all(|pair| pair[0] == pair[1]) { parts[0].clone() } else { parts.join(", ") };
+    let what = html! { p { "f = " code { (function) } ", for sequences of " (length) " tokens in [0, 1]; the model rounds each coordinate to one of " (parts) " parts and looks up a value for the rounded sequence." } };
     if packed.to_string().len() > MOST_CHARACTERS {
         return Ok(Some(html! { (what) p.remark { "The model is too large for this page to run it." } }));
     }

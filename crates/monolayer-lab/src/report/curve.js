@@ -96,7 +96,7 @@ class Curve extends Drawing {
   }
 
   drawCurve() {
-    const { top, bottom } = this.panel, { token, tour } = this;
+    const { bottom } = this.panel, { token, tour } = this;
     for (const value of ticks(-this.reach, this.reach, 4)) {
       this.line(this.left, this.y(value), this.right, this.y(value), "grid");
       this.text(this.left - 7, this.y(value) + 5, page.number(value), "end", "tick");
@@ -111,8 +111,9 @@ class Curve extends Drawing {
     this.line(this.left, y, this.right, y, "query");
     this.line(x, y, x, bottom + 22, "drop", `stroke:${color}`);
     this.add("circle", { cx: x, cy: y, r: 7, style: `fill:${color}` });
-    const above = y > top + 30, right = x > (this.left + this.right) / 2;
-    this.text(right ? this.left + 4 : this.right, above ? y - 7 : y + 18, `“${this.word}” asks with y = ${page.number(token.y, 3)}`, right ? "start" : "end", "name");
+    // The curve rises, so there is room to the upper left and to the lower right of it.
+    const right = x > (this.left + this.right) / 2;
+    this.text(right ? this.left + 4 : this.right, right ? y - 7 : y + 18, `“${this.word}” asks with y = ${page.number(token.y, 3)}`, right ? "start" : "end", "name");
   }
 
   // The line of ids, with each word of the sentence where its projection lies, as large as its attention weight.

@@ -118,7 +118,11 @@ fn lead(model: &AnyModel, data: Option<&Data>, results: Option<&Results>) -> Str
         n => format!("{n} layers"),
     };
     let what = if model.source().text().is_some() { "recites a text" } else { "labels words by their context" };
-    let what = if model.vocabulary().is_some() && model.label_names().is_some() { what } else { "maps sequences to sequences" };
+    let what = if model.vocabulary().is_some() && model.label_names().is_some() {
+        what
+    } else {
+        "maps sequences to sequences"
+    };
     let found = match (data, results) {
         (Some(_), Some(Results { tokens, right, without_attention, .. })) => format!(
             " It gets {} of {} tokens right, and {} with its attention switched off.",
@@ -158,7 +162,8 @@ fn claimed(directory: &Path) -> Option<Markup> {
     let certificate: Value = serde_json::from_slice(&std::fs::read(directory.join("certificate.json")).ok()?).ok()?;
     let claims = certificate["claims"].as_array()?;
     if let Some(claim) = claims.iter().find(|claim| claim["kind"] == "distance") {
-        let note = format!("d_{} from f, claimed by its certificate: monolayer verify checks it", claim["p"]);
+        let p = number(claim["p"].as_f64()?);
+        let note = format!("d_{p} from f, claimed by its certificate: monolayer verify checks it");
         return Some(card("distance, at most", &number(claim["bound"].as_f64()?), &note));
     }
     let labels = claims.iter().find(|claim| claim["kind"] == "labels")?;

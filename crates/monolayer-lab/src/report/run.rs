@@ -167,7 +167,8 @@ fn curves(rows: &[Record]) -> Vec<Figure> {
     let told = |name: &str| !name.starts_with("seconds.") && !name.ends_with("_per_second") && name != "steps";
     let all = columns.len();
     columns.retain(|name, points| points.len() > 1 && (told(name) || all == 1));
-    let losses: Vec<&str> = ["loss", "train_loss", "dev.loss"].into_iter().filter(|n| columns.contains_key(n)).collect();
+    let losses: Vec<&str> =
+        ["loss", "train_loss", "dev.loss"].into_iter().filter(|n| columns.contains_key(n)).collect();
     let of_losses = losses.join(", ");
     let mut figures = Vec::new();
     let x = || Axis::linear(along, &format!("{along}s"));

@@ -212,7 +212,7 @@ class Tour {
     return [...shown.map((c) => page.element("p", { class: "quote", dir: "auto" }, ...this.quote(c), " ",
       page.element("strong", { style: `color:${c.label < 0 ? "var(--muted)" : this.color(c.label)}` }, c.name ?? "no label"),
       ` id ${page.number(c.id, 6)}, ${by(c) === 0 ? "the same" : `${page.number(by(c), 3)} ${c.id < token.id ? "below" : "above"}`}`)),
-    page.element("p", { class: "legend" }, `${others.length} other contexts of this word${place}`)];
+    page.element("p", { class: "legend" }, `${others.length} other context${others.length === 1 ? "" : "s"} of this word${place}`)];
   }
 
   quote({ sentence, place }) {
@@ -229,7 +229,7 @@ class Tour {
     if (part.unit === undefined) return `${part.name}: ${adds}`;
     const slope = model.slopes[part.unit], at = -(model.plainDot(model.w1, part.unit * model.d, token.x) + model.b1[part.unit]) / slope;
     const where = slope === 0 ? "" : ` where the id is ${slope > 0 ? "above" : "below"} ${page.number(at, 4)}`;
-    return `unit ${part.unit} fires for “${word}”${where}: ${adds}`;
+    return `hidden unit ${part.unit} fires for “${word}”${where}: ${adds}`;
   }
 
   vocabulary() {

@@ -84,7 +84,10 @@ fn sums_hold(explained: &[Explanation]) {
         for (l, (&score, &bound)) in trace.scores.iter().zip(rounding).enumerate() {
             let sum: f64 = contributions.iter().map(|part| part.adds[l]).sum();
             assert!(!bound.is_finite() || (sum - score).abs() <= bound, "{sum} {score} {bound}");
-            assert!(!bound.is_nan() && (bound.is_finite() || !score.is_finite() || score.abs() > 1e30 || !sum.is_finite()), "{score} {sum}");
+            assert!(
+                !bound.is_nan() && (bound.is_finite() || !score.is_finite() || score.abs() > 1e30 || !sum.is_finite()),
+                "{score} {sum}"
+            );
         }
         assert_eq!(contributions.iter().filter(|part| matches!(part.part, Part::Unit(_))).count(), trace.firing.len());
     }
@@ -182,7 +185,12 @@ fn what_is_said_of_one_context_holds_for_the_others() {
             let explained = compiled.model().explain(data, i).unwrap();
             sums_hold(&explained);
             let ids = data.token_ids();
-            seen.extend(explained.into_iter().enumerate().map(|(place, e)| (ids[range.start + place], if places { place } else { 0 }, e)));
+            seen.extend(
+                explained
+                    .into_iter()
+                    .enumerate()
+                    .map(|(place, e)| (ids[range.start + place], if places { place } else { 0 }, e)),
+            );
         }
         seen.sort_by_key(|(word, place, _)| (*word, *place));
         let label = |e: &Explanation| {

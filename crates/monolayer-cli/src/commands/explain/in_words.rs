@@ -72,13 +72,13 @@ impl<'a> Words<'a> {
         let token = word(&self.sentence.token_text(t));
         let id = explanation.trace.id.map_or(String::new(), |id| format!("; context id {}", significant(id, 7)));
         if !self.has_labels {
-            let outputs: Vec<String> = explanation.trace.scores.iter().take(LABELS).map(|x| significant(*x, 7)).collect();
+            let outputs: Vec<String> =
+                explanation.trace.scores.iter().take(LABELS).map(|x| significant(*x, 7)).collect();
             return format!("{token}: output {}{id}", outputs.join(", "));
         }
         let label = &self.labels[best(explanation)];
-        let lead = lead(explanation).map_or(String::new(), |(lead, second)| {
-            format!(", by {} over {}", digits(lead), self.labels[second])
-        });
+        let lead = lead(explanation)
+            .map_or(String::new(), |(lead, second)| format!(", by {} over {}", digits(lead), self.labels[second]));
         format!("{token}: {label}{lead}{id}")
     }
 
@@ -152,7 +152,11 @@ impl<'a> Words<'a> {
         }
         order.sort_by(|&a, &b| part.adds[b].abs().total_cmp(&part.adds[a].abs()));
         let text = |&l: &usize| format!("{} to {}", digits(part.adds[l]), self.labels[l]);
-        let more = if all > order.len() { format!(" (and to {} other labels)", count(all - order.len())) } else { String::new() };
+        let more = if all > order.len() {
+            format!(" (and to {} other labels)", count(all - order.len()))
+        } else {
+            String::new()
+        };
         (!order.is_empty()).then(|| order.iter().map(text).collect::<Vec<_>>().join(", ") + &more)
     }
 

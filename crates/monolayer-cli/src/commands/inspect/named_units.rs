@@ -54,7 +54,8 @@ fn sentence(named: &NamedUnit, first: usize, exact: usize) -> String {
         UnitKind::Context => "per unit of the id beyond that",
         _ => "per unit of what it computes",
     };
-    let adds: Vec<String> = named.adds.iter().map(|(label, x)| format!("{} to {}", digits(*x), word_of(label))).collect();
+    let adds: Vec<String> =
+        named.adds.iter().map(|(label, x)| format!("{} to {}", digits(*x), word_of(label))).collect();
     let computes = match named.activation {
         Some([least, most]) if least == most => format!(" It computes {} for them.", digits(least)),
         Some([least, most]) => format!(" It computes {} to {} for them.", digits(least), digits(most)),

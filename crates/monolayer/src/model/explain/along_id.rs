@@ -76,9 +76,7 @@ impl<R: Real> Model<R> {
         let bounds = trace.firing.iter().map(bound).collect();
         let (Some(_), Some(reach)) = (&self.head, reach) else { return (bounds, None) };
         let read = ReadOut::of(self);
-        let writes = |j: usize, factor: f64| {
-            read.read(|c| factor * block.expect("units").w2.row(c)[j].to_f64())
-        };
+        let writes = |j: usize, factor: f64| read.read(|c| factor * block.expect("units").w2.row(c)[j].to_f64());
         let mut slopes = read.read(|c| w_o[c]);
         let (mut below, mut above) = (Vec::new(), Vec::new());
         for j in 0..block.map_or(0, |block| block.b1.len()) {

@@ -10,7 +10,7 @@ use super::Pass;
 use crate::arithmetic::float_model::{DOUBLE, FloatFormat, Up};
 use crate::arithmetic::kernels::Real;
 use crate::arithmetic::matrix::Matrix;
-use crate::model::{Inputs, InputTokens, Model};
+use crate::model::{InputTokens, Inputs, Model};
 
 /// A part of a model that adds to scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
