@@ -64,7 +64,7 @@ fn scene<R: Real>(model: &Model<R>, data: &Dataset, word: &str, position: usize)
         ));
     }
     let contexts = contexts(model, data, word, position)?;
-    let frame = Frame::new(&contexts);
+    let frame = IdFrame::new(&contexts);
     let names = names(&contexts);
     let ink = |label: &str| {
         if label == "O" { Ink::Muted } else { Ink::Series(names.iter().position(|n| n == label).unwrap_or(0)) }
@@ -102,14 +102,14 @@ fn scene<R: Real>(model: &Model<R>, data: &Dataset, word: &str, position: usize)
 }
 
 /// Where ids and queries lie in the picture.
-struct Frame {
+struct IdFrame {
     query: f64,
     low: f64,
     high: f64,
     reach: f64,
 }
 
-impl Frame {
+impl IdFrame {
     fn new(contexts: &[DrawnContext]) -> Self {
         let ids = || contexts.iter().map(|c| c.id);
         let (low, high) = (ids().fold(f64::INFINITY, f64::min), ids().fold(f64::NEG_INFINITY, f64::max));

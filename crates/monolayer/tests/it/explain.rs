@@ -45,16 +45,16 @@ fn random<R: Real>(seed: u64, d: usize, hidden: usize, [inside, outside]: [f64; 
     };
     let heads = (0..heads).map(|_| head(&mut small)).collect();
     let attention = Attention { heads, kind: AttentionKind::Softmax, mask: Mask::None };
-    let mut wide = Draws(seed ^ 77, inside, 2);
+    let mut wide = Draws(seed.wrapping_add(77), inside, 2);
     let w1 = wide.matrix(hidden, d);
     let b1 = wide.vector(hidden);
-    let mut out = Draws(seed ^ 99, outside, 2);
+    let mut out = Draws(seed.wrapping_add(99), outside, 2);
     let feed_forward = FeedForward { w1, b1, w2: out.matrix(d, hidden), b2: out.vector(d) };
     let mut vocabulary = Vocabulary::default();
     (0..WORDS).for_each(|i| {
         vocabulary.add(&format!("w{i}"));
     });
-    let mut codes = Draws(seed ^ 11, 1.0, 1);
+    let mut codes = Draws(seed.wrapping_add(11), 1.0, 1);
     Model {
         words: Some(Words { vocabulary, embedding: codes.matrix(WORDS, d), start: None }),
         positions: Some(codes.matrix(8, d)),
