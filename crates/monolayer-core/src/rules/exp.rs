@@ -27,11 +27,11 @@ pub(crate) fn exp(x: i128) -> Option<(i64, i64, i32)> {
     if x.unsigned_abs() >= 1 << (FRACTION + LARGEST) {
         return None;
     }
-    let k = (((2 * x + LN_2) >> 62) as i64).div_euclid((2 * LN_2 >> 62) as i64);
+    let k = (((2 * x + LN_2) >> 62) as i64).div_euclid(((2 * LN_2) >> 62) as i64);
     let f = ((x - i128::from(k) * LN_2) >> (FRACTION as u32 - POINT)) as i64;
     let (mut term, mut sum) = (1_i64 << POINT, 1_i64 << POINT);
     for i in 1..=20 {
-        term = ((i128::from(term) * i128::from(f) >> POINT) as i64).div_euclid(i);
+        term = (((i128::from(term) * i128::from(f)) >> POINT) as i64).div_euclid(i);
         sum += term;
     }
     Some((sum - 64, sum + 64, k as i32 - POINT as i32))
