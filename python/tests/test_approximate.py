@@ -85,10 +85,10 @@ REFUSED = {
     "one number": (lambda x: 0.5, dict(lipschitz=1.0), ValueError, "dimension d"),
     "nan": (lambda x: x * np.nan, dict(lipschitz=1.0), ValueError, "finite"),
     "inf": (lambda x: x / 0.0, dict(lipschitz=1.0), ValueError, "finite"),
-    "words": (lambda x: [["a"]], dict(lipschitz=1.0), ValueError, ""),
+    "words": (lambda x: [["a"]], dict(lipschitz=1.0), ValueError, "string"),
     "too small a constant": (lambda x: 2 * x, dict(lipschitz=1.9), ValueError, "larger constant"),
     "a jump": (lambda x: (x > 0.5).astype(float), dict(lipschitz=10.0), ValueError, "larger constant"),
-    "a negative constant": (lambda x: x, dict(lipschitz=-1.0), ValueError, ""),
+    "a negative constant": (lambda x: x, dict(lipschitz=-1.0), ValueError, "-1"),
     "no finite constant": (lambda x: x, dict(lipschitz=float("inf")), ValueError, "finite"),
     "not equivariant": (lambda x: np.cumsum(x, 1), dict(lipschitz=2.0), ValueError, "equivariant=False"),
     "not one by one": (lambda x: x - x.mean(0), dict(lipschitz=2.0), ValueError, "one by one"),
@@ -99,7 +99,7 @@ REFUSED = {
     "p below 1": (lambda x: x, dict(lipschitz=1.0, p=0.5), ValueError, "at least 1"),
     "an unknown option": (lambda x: x, dict(lipschitz=1.0, magic=1), TypeError, "magic"),
     "an expression with a constant": ("mean(x1)", dict(lipschitz=1.0), TypeError, "lipschitz"),
-    "an expression that is none": ("mean(", dict(), ValueError, ""),
+    "an expression that is none": ("mean(", dict(), ValueError, "mean"),
 }
 
 
