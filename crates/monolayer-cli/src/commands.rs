@@ -19,6 +19,7 @@ mod memorize;
 mod predict;
 mod report;
 mod train;
+mod unit_words;
 mod unquantized;
 mod verify;
 
