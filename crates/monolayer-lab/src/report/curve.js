@@ -140,7 +140,7 @@ class Curve extends Drawing {
     }
     const foot = at + 40 + 17 * depth;
     for (const value of ticks(this.low, this.high, 5)) this.text(this.x(value), foot, page.number(value), "middle", "tick");
-    return this.note(foot + 22, "each word's projection (disc: its attention weight); their weighted mean is the context id");
+    return this.note(foot + 22, `every word has a place on this line; by its query y, “${this.word}” gives each of them a weight (disc), and their weighted mean is the context id`);
   }
 }
 
@@ -229,7 +229,7 @@ class LabelLine extends Drawing {
     const foot = at + 46 + 17 * depth;
     for (const value of ticks(this.low, this.high, 4)) this.text(this.x(value), foot, page.number(value, 5), "middle", "tick");
     const place = tour.model.maxLength === null ? "" : ` as word ${this.token.place + 1}`;
-    return this.note(foot + 22, `context id; discs: the contexts of “${this.word}”${place} in the data; the line has the color of the label that the units give`);
+    return this.note(foot + 22, `context id; discs: “${this.word}”${place} in the sentences of the data; the line has the color of the label that wins at that id`);
   }
 }
 
