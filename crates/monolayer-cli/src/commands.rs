@@ -14,7 +14,7 @@ mod export;
 mod generate;
 mod hardmax;
 mod inspect;
-mod mask;
+pub mod mask;
 mod memorize;
 mod predict;
 mod report;
