@@ -260,6 +260,7 @@ def main():
         figures(browser, page)
         looks(browser, page, pictures, ("", "sentence=1&word=1&hardmax=on", "sentence=1&word=1&label=1%3ABOAT"))
         printed(browser, page)
+        page_parts.framed(browser, page, room)
         page_parts.text(browser, monolayer, room)
         page_parts.approximation(browser, monolayer, room)
         page_parts.start_token(browser, monolayer, room)

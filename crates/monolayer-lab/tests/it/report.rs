@@ -65,7 +65,7 @@ fn texts_and_functions_need_no_data() {
         assert!(html.contains(part), "{part}");
     }
     let f = Expression::parse("x1*mean(x1)", 1).unwrap().at_length(2).unwrap();
-    let approximation = Approximator::new().grid(4).compile(&f).unwrap();
+    let approximation = Approximator::new().compile(&f, 4).unwrap();
     approximation.save(room.path().join("function")).unwrap();
     let html = page(&[room.path().join("function")], None).unwrap();
     for part in ["approximation-data", "<code>x1*mean(x1)</code>", "one of 4 parts", "distance, at most"] {
