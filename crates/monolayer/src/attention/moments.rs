@@ -1,16 +1,18 @@
-//! Moments of tokens in cells: one pass, no exponential.
+//! Moments of tokens in bins: one pass, no exponential.
 //!
-//! A token in a cell has a place t in it, from -1 to 1. The moments of a cell are the sums of `w t^l` over its tokens, for
+//! A token in a bin has a place t in it, from -1 to 1. The moments of a bin are the sums of `w t^l` over its tokens, for
 //! each of the weights w that a token has, and l below some Q.
 
 // Only what is inlined into `vectorized` is compiled for wider vector units.
 #![allow(clippy::inline_always, clippy::needless_range_loop)]
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use crate::arithmetic::kernels;
 
-/// Tokens that are placed side by side before they are added to their cells.
+/// Tokens that are placed side by side before they are added to their bins.
 pub(super) const BLOCK: usize = 64;
 /// Tokens of a chunk, at least: a thread takes one chunk after another.
 const CHUNK: usize = 4096;
@@ -34,7 +36,7 @@ pub(super) struct Chunks {
 impl Chunks {
     /// How so many tokens are added up, with so many numbers for each partial sum.
     pub fn new(tokens: usize, numbers: usize) -> Self {
-        let run = RUN.max(numbers / 8).next_multiple_of(BLOCK);
+        let run = RUN.max(numbers / 16).next_multiple_of(BLOCK);
         // Partial sums take 128 MB at most.
         let most = ((1 << 24) / numbers.max(1)).clamp(1, CHUNKS);
         let chunks = (tokens / CHUNK.max(4 * run)).clamp(1, most);
@@ -47,7 +49,7 @@ impl Chunks {
 
 /// The powers 1, t, t^2, ... of a number, by squaring: lanes that differ in the bits of their exponent.
 #[inline(always)]
-fn powers<const Q: usize>(t: f64) -> [f64; Q] {
+pub(super) fn powers<const Q: usize>(t: f64) -> [f64; Q] {
     let mut powers = [1.0; Q];
     let mut square = t;
     let mut bit = 0;
@@ -61,34 +63,39 @@ fn powers<const Q: usize>(t: f64) -> [f64; Q] {
     powers
 }
 
-/// A token's cell, its place in it, and its weights.
-pub(super) type Placed<const C: usize> = (usize, f64, [f64; C]);
+/// Some tokens: their bins, their places in them, and their weights.
+pub(super) struct BinnedTokens<const C: usize> {
+    pub numbers: [u32; BLOCK],
+    pub places: [f64; BLOCK],
+    pub weights: [[f64; BLOCK]; C],
+}
 
-/// The moments of the tokens `0..tokens` in `cells` cells: `C * terms` numbers for each, those of the first weight first.
-/// `place` says where a token lies, and must be `#[inline(always)]`.
+/// The moments of the tokens `0..tokens` in `bins` bins: `C * terms` numbers for each, those of the first weight first.
+/// `place` says where the tokens of a range, at most
+/// [`BLOCK`] of them, lie, and must be `#[inline(always)]`.
 pub(super) fn moments<const C: usize>(
     terms: usize,
     tokens: usize,
-    cells: usize,
-    place: impl Fn(usize) -> Placed<C> + Sync,
+    bins: usize,
+    place: impl Fn(Range<usize>, &mut BinnedTokens<C>) + Sync,
 ) -> Vec<f64> {
     match terms {
-        4 => moments_below::<4, C>(tokens, cells, place),
-        8 => moments_below::<8, C>(tokens, cells, place),
-        12 => moments_below::<12, C>(tokens, cells, place),
-        _ => moments_below::<16, C>(tokens, cells, place),
+        4 => moments_below::<4, C>(tokens, bins, place),
+        8 => moments_below::<8, C>(tokens, bins, place),
+        12 => moments_below::<12, C>(tokens, bins, place),
+        _ => moments_below::<16, C>(tokens, bins, place),
     }
 }
 
 fn moments_below<const Q: usize, const C: usize>(
     tokens: usize,
-    cells: usize,
-    place: impl Fn(usize) -> Placed<C> + Sync,
+    bins: usize,
+    place: impl Fn(Range<usize>, &mut BinnedTokens<C>) + Sync,
 ) -> Vec<f64> {
-    let plan = Chunks::new(tokens, cells * C * Q);
+    let plan = Chunks::new(tokens, bins * C * Q);
     let chunk = |first: usize| {
         let range = first..(first + plan.chunk).min(tokens);
-        let mut part = vec![[[0.0; Q]; C]; cells];
+        let mut part = vec![[[0.0; Q]; C]; bins];
         if range.len() <= plan.run {
             kernels::vectorized(
                 #[inline(always)]
@@ -96,7 +103,7 @@ fn moments_below<const Q: usize, const C: usize>(
             );
             return part;
         }
-        let mut sums = vec![[[0.0; Q]; C]; cells];
+        let mut sums = vec![[[0.0; Q]; C]; bins];
         for start in range.clone().step_by(plan.run) {
             kernels::vectorized(
                 #[inline(always)]
@@ -124,32 +131,24 @@ fn moments_below<const Q: usize, const C: usize>(
     sums.into_flattened().into_flattened()
 }
 
-/// Adds the tokens of a range to their cells.
+/// Adds the tokens of a range to their bins.
 #[inline(always)]
 fn add<const Q: usize, const C: usize>(
-    range: std::ops::Range<usize>,
-    place: &impl Fn(usize) -> Placed<C>,
-    cells: &mut [[[f64; Q]; C]],
+    range: Range<usize>,
+    place: &impl Fn(Range<usize>, &mut BinnedTokens<C>),
+    bins: &mut [[[f64; Q]; C]],
 ) {
-    let (mut numbers, mut places, mut weights) = ([0_u32; BLOCK], [0.0; BLOCK], [[0.0; BLOCK]; C]);
+    let mut placed = BinnedTokens { numbers: [0; BLOCK], places: [0.0; BLOCK], weights: [[1.0; BLOCK]; C] };
     let mut start = range.start;
     while start < range.end {
         let length = BLOCK.min(range.end - start);
-        // A block at a time: side by side, with as many lanes as the vector unit has.
+        place(start..start + length, &mut placed);
         for i in 0..length {
-            let (number, t, weight) = place(start + i);
-            numbers[i] = number as u32;
-            places[i] = t;
-            for c in 0..C {
-                weights[c][i] = weight[c];
-            }
-        }
-        for i in 0..length {
-            let powers = powers::<Q>(places[i]);
-            let sums = &mut cells[numbers[i] as usize];
+            let powers = powers::<Q>(placed.places[i]);
+            let sums = &mut bins[placed.numbers[i] as usize];
             for c in 0..C {
                 for l in 0..Q {
-                    sums[c][l] += weights[c][i] * powers[l];
+                    sums[c][l] += placed.weights[c][i] * powers[l];
                 }
             }
         }

@@ -8,10 +8,10 @@ use crate::arithmetic::kernels::Real;
 use super::grading::Grading;
 use super::plan::GROUP;
 
-/// A cell with tokens in it, seen from one end of the keys.
+/// A bin with tokens in it, seen from one end of the keys.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Cell {
-    /// No token of the cell is nearer to the end.
+pub(super) struct Bin {
+    /// No token of the bin is nearer to the end.
     near: f64,
     /// The distance of its center.
     distance: f64,
@@ -21,43 +21,50 @@ pub(super) struct Cell {
     number: usize,
 }
 
-/// Moments of cells on both sides of a line: those counted from one end first, those counted from the other end after them.
+/// Moments of bins on both sides of a line: those counted from one end first, those counted from the other end after them.
 #[derive(Debug)]
-pub(super) struct Cells {
+pub(super) struct Bins {
     /// As seen from the first end, and from the second, by distance.
-    pub seen: [Vec<Cell>; 2],
-    /// `functions * terms` numbers for each cell, divided by factorials.
+    pub seen: [Vec<Bin>; 2],
+    /// `functions * terms` numbers for each bin, times the coefficients of the exponential.
     sums: Vec<f64>,
     terms: usize,
-    functions: usize,
 }
 
-impl Cells {
-    /// Cells of a line of this width, with tokens in them where the first moment of `mark` is not zero.
-    pub fn new(grading: &Grading, width: f64, mut sums: Vec<f64>, terms: usize, functions: usize) -> Self {
-        let numbers = terms * functions;
-        let occupied = |number: usize| sums[number * numbers..(number + 1) * numbers].iter().any(|&s| s != 0.0);
-        let side = |own: usize, other: usize| {
+impl Bins {
+    /// Bins of a line of this width, from the moments of their tokens and the coefficients of the exponential. Each end sees
+    /// all of them, its own side first.
+    pub fn new(grading: &Grading, width: f64, sums: Vec<f64>, exponential: &[f64]) -> Self {
+        let mut new = Self::apart(grading, sums, exponential);
+        let across = |bin: &Bin| {
+            let distance = width - bin.distance;
+            // No token is nearer to the other end than to its own.
+            Bin { near: (distance + bin.width).max(width / 2.0), distance, width: -bin.width, number: bin.number }
+        };
+        let [low, high] = &new.seen;
+        let seen = [(low, high), (high, low)];
+        new.seen = seen.map(|(own, other)| own.iter().copied().chain(other.iter().rev().map(across)).collect());
+        new
+    }
+
+    /// Bins on both sides, of which each end sees its own.
+    pub fn apart(grading: &Grading, mut sums: Vec<f64>, exponential: &[f64]) -> Self {
+        let (terms, numbers) = (exponential.len(), sums.len() / (2 * grading.count));
+        let mut side = |side: usize| {
             let mut list = Vec::new();
-            for i in (0..grading.count).filter(|i| occupied(own * grading.count + i)) {
-                let (center, half) = (grading.center(i), grading.half_width(i));
-                list.push(Cell { near: center - half, distance: center, width: -half, number: own * grading.count + i });
-            }
-            for i in (0..grading.count).rev().filter(|i| occupied(other * grading.count + i)) {
-                let (center, half) = (width - grading.center(i), grading.half_width(i));
-                list.push(Cell { near: center - half, distance: center, width: half, number: other * grading.count + i });
+            for i in 0..grading.count {
+                let number = side * grading.count + i;
+                let row = &mut sums[number * numbers..(number + 1) * numbers];
+                if row.iter().any(|&sum| sum != 0.0) {
+                    row.iter_mut().zip(exponential.iter().cycle()).for_each(|(sum, c)| *sum *= c);
+                    let (center, half) = (grading.center(i), grading.half_width(i));
+                    list.push(Bin { near: center - half, distance: center, width: -half, number });
+                }
             }
             list
         };
-        let seen = [side(0, 1), side(1, 0)];
-        for row in sums.chunks_exact_mut(terms) {
-            let mut factorial = 1.0;
-            for (l, sum) in row.iter_mut().enumerate() {
-                factorial *= l.max(1) as f64;
-                *sum /= factorial;
-            }
-        }
-        Self { seen, sums, terms, functions }
+        let seen = [side(0), side(1)];
+        Self { seen, sums, terms }
     }
 
     /// The sums of `w e^(-y d)` over all tokens, d their distance from an end, for several y that are not below `least`.
@@ -65,15 +72,13 @@ impl Cells {
     #[inline(always)]
     pub fn sums<const M: usize, const C: usize>(&self, end: usize, y: &[f64; M], least: f64, reach: f64) -> [[f64; M]; C] {
         let mut total = [[0.0; M]; C];
-        for group in self.seen[end].chunks(GROUP) {
-            if group[0].near * least > reach {
-                break;
-            }
+        let within = self.seen[end].partition_point(|bin| bin.near * least <= reach);
+        for group in self.seen[end][..within].chunks(GROUP) {
             let mut part = [[0.0; M]; C];
-            for cell in group {
-                let start = cell.number * C * self.terms;
+            for bin in group {
+                let start = bin.number * C * self.terms;
                 let row = &self.sums[start..start + C * self.terms];
-                self.add(cell, row, y, &mut part);
+                self.add(bin, row, y, &mut part);
             }
             for c in 0..C {
                 for j in 0..M {
@@ -84,12 +89,44 @@ impl Cells {
         total
     }
 
+    /// [`Self::sums`], and the sums of `w d e^(-y d)`.
     #[inline(always)]
-    fn add<const M: usize, const C: usize>(&self, cell: &Cell, row: &[f64], y: &[f64; M], part: &mut [[f64; M]; C]) {
+    pub fn slopes<const M: usize, const C: usize>(
+        &self,
+        end: usize,
+        y: &[f64; M],
+        least: f64,
+        reach: f64,
+    ) -> [[[f64; M]; C]; 2] {
+        let mut total = [[[0.0; M]; C]; 2];
+        let within = self.seen[end].partition_point(|bin| bin.near * least <= reach);
+        for bin in &self.seen[end][..within] {
+            let start = bin.number * C * self.terms;
+            let row = &self.sums[start..start + C * self.terms];
+            for j in 0..M {
+                let weight = (-(y[j] * bin.distance)).exp_nonpositive();
+                let scaled = y[j] * bin.width;
+                for (c, row) in row.chunks_exact(self.terms).enumerate() {
+                    // Horner's scheme for the polynomial and its derivative.
+                    let (mut sum, mut slope) = (0.0, 0.0);
+                    for &moment in row.iter().rev() {
+                        slope = slope * scaled + sum;
+                        sum = sum * scaled + moment;
+                    }
+                    total[0][c][j] += weight * sum;
+                    total[1][c][j] += weight * (bin.distance * sum - bin.width * slope);
+                }
+            }
+        }
+        total
+    }
+
+    #[inline(always)]
+    fn add<const M: usize, const C: usize>(&self, bin: &Bin, row: &[f64], y: &[f64; M], part: &mut [[f64; M]; C]) {
         let (mut weight, mut scaled) = ([0.0; M], [0.0; M]);
         for j in 0..M {
-            weight[j] = (-(y[j] * cell.distance)).exp_nonpositive();
-            scaled[j] = y[j] * cell.width;
+            weight[j] = (-(y[j] * bin.distance)).exp_nonpositive();
+            scaled[j] = y[j] * bin.width;
         }
         for (part, row) in part.iter_mut().zip(row.chunks_exact(self.terms)) {
             let mut sum = [row[self.terms - 1]; M];
@@ -102,11 +139,6 @@ impl Cells {
                 part[j] += weight[j] * sum[j];
             }
         }
-    }
-
-    /// How many functions there are sums for.
-    pub fn functions(&self) -> usize {
-        self.functions
     }
 }
 

@@ -8,12 +8,12 @@ const ANGLE: f64 = 1.25;
 /// What keys beyond a panel's width may weigh on its ellipse, against the top key.
 const BEYOND: f64 = 0.01;
 /// The unit roundoff of the arithmetic, double precision for both types.
-const U: f64 = f64::EPSILON / 2.0;
-/// Moments of a cell that there is code for.
+pub(super) const U: f64 = f64::EPSILON / 2.0;
+/// Moments of a bin that there is code for.
 pub(super) const TERMS: [usize; 4] = [4, 8, 12, 16];
 /// Nodes of a panel that there is code for.
 pub(super) const NODES: [usize; 4] = [4, 8, 12, 16];
-/// Cells of a group, whose sums are formed first.
+/// Bins of a group, whose sums are formed first.
 pub(super) const GROUP: usize = 16;
 
 /// What is known of keys and queries before they are cut.
@@ -38,15 +38,19 @@ impl Extent {
     }
 }
 
-/// Cells of keys, panels of queries, and what they promise.
+/// Bins of keys, panels of queries, and what they promise.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
     pub terms: usize,
     pub nodes: usize,
-    pub cells: Grading,
+    pub bins: Grading,
     pub panels: Grading,
     /// Keys whose score is below the top one's by more than this are left out.
     pub reach: f64,
+    /// What it was made for.
+    pub tolerance: f64,
+    /// |y| times half the width of a bin is at most this.
+    pub delta: f64,
     /// Seconds, roughly.
     pub cost: f64,
     /// The proved error, over the largest distance of a value from their middle.
@@ -55,17 +59,56 @@ pub(super) struct Plan {
 
 /// The largest x in a range for which an increasing function stays below a limit.
 fn largest_below(limit: f64, (mut low, mut high): (f64, f64), function: impl Fn(f64) -> f64) -> f64 {
-    for _ in 0..60 {
+    for _ in 0..24 {
         let middle = (low * high).sqrt();
         if function(middle) <= limit { low = middle } else { high = middle }
     }
     low
 }
 
-/// What Taylor's polynomial of so many terms leaves of e^x for |x| <= delta, relatively.
-fn taylor(terms: usize, delta: f64) -> f64 {
-    let power = (1..=terms).fold(1.0, |product, l| product * delta / l as f64);
-    power * (2.0 * delta).exp()
+/// What Chebyshev's polynomial of so many terms leaves of e^x for |x| <= delta, relatively.
+pub(super) fn truncation(terms: usize, delta: f64) -> f64 {
+    let power = (1..=terms).fold(2.0, |product, j| product * delta / (2 * j) as f64);
+    let next = delta / (2 * (terms + 1)) as f64;
+    power * (delta + delta * delta / 4.0 / (terms + 1) as f64).exp() / (1.0 - next)
+}
+
+/// The coefficients of that polynomial: those of 1, x, x^2, ...
+pub(super) fn exponential(terms: usize, delta: f64) -> Vec<f64> {
+    // I_j(delta) by its series.
+    let bessel = |j: usize| {
+        let mut term = (1..=j).fold(1.0, |product, i| product * delta / (2 * i) as f64);
+        let mut sum = 0.0;
+        for i in 1..40 {
+            sum += term;
+            term *= delta * delta / 4.0 / (i * (i + j)) as f64;
+        }
+        sum
+    };
+    let (mut before, mut chebyshev) = (vec![0.0; terms], vec![0.0; terms]);
+    chebyshev[0] = 1.0;
+    let mut sum = vec![0.0; terms];
+    for j in 0..terms {
+        let coefficient = bessel(j) * if j == 0 { 1.0 } else { 2.0 };
+        sum.iter_mut().zip(&chebyshev).for_each(|(sum, c)| *sum += coefficient * c);
+        let twice = if j == 0 { 1.0 } else { 2.0 };
+        let next = |l: usize| if l == 0 { 0.0 } else { twice * chebyshev[l - 1] } - before[l];
+        let next: Vec<f64> = (0..terms).map(next).collect();
+        before = std::mem::replace(&mut chebyshev, next);
+    }
+    let mut power = 1.0;
+    for c in &mut sum {
+        *c /= power;
+        power *= delta;
+    }
+    sum
+}
+
+/// The widest bins, in units of a score, for which so many terms leave at most this.
+pub(super) fn widest(terms: usize, left: f64) -> f64 {
+    // Wider bins need larger coefficients, which round.
+    let most = if left < 1e-12 { 1.0 } else { 2.0 };
+    largest_below(left, (1e-9, most), |delta| truncation(terms, delta))
 }
 
 /// What interpolation at so many nodes leaves, over the largest value, for the ellipse of parameter rho.
@@ -73,52 +116,60 @@ fn interpolation(nodes: usize, rho: f64) -> f64 {
     4.0 * (1.0 + BEYOND) / (ANGLE.cos() - BEYOND) * rho.powi(1 - nodes as i32) / (rho - 1.0)
 }
 
+/// The smallest parameter of an ellipse for which so many nodes leave at most this.
+fn roundest(nodes: usize, left: f64) -> f64 {
+    1.0 / largest_below(left, (1e-12, 1.0 / 6.0), |x| interpolation(nodes, 1.0 / x))
+}
+
+/// A number of terms and the width of bins, or a number of nodes and the parameter of ellipses.
+type Cut = (usize, f64);
+
 /// The smallest power of two that is at least x, as its exponent.
-fn bits(x: f64) -> u32 {
+pub(super) fn bits(x: f64) -> u32 {
     (x.log2().ceil() as u32).clamp(1, 24)
 }
 
 impl Plan {
     /// The plan for a number of moments and nodes.
-    pub fn new(extent: &Extent, tolerance: f64, terms: usize, nodes: usize, functions: usize) -> Self {
-        let tolerance = tolerance.max(f64::EPSILON);
+    fn new(extent: &Extent, tolerance: f64, (terms, delta): Cut, (nodes, rho): Cut, functions: usize) -> Self {
         let (width, n) = (extent.high - extent.low, extent.keys as f64);
         let positive = |x: f64| if x > 0.0 { x } else { 1.0 };
         let (w, y) = (positive(width), positive(extent.largest));
         // Panels (step 3 of the proof).
-        let rho = 1.0 / largest_below(tolerance / 2.0, (1e-12, 1.0 / 6.0), |x| interpolation(nodes, 1.0 / x));
         let (major, minor) = ((rho + 1.0 / rho) / 2.0, (rho - 1.0 / rho) / 2.0);
         let half_panel = (2.0 * ANGLE / (minor * w)).min(y);
         let within = (n / BEYOND).ln();
         let panel_bits = bits(minor * within / (2.0 * ANGLE) + major);
         let panels = Grading::new(half_panel, panel_bits, extent.largest);
-        // Cells (step 1). A panel's queries differ by a little, and so does their reach.
+        // Bins (step 1). A panel's queries differ by a little, and so does their reach.
         let reach = (32.0 * n / tolerance).ln();
         let furthest = reach * (1.0 + 2.0 / f64::from(1 << panel_bits)) + 2.0 * half_panel * w;
-        let delta = largest_below(tolerance / 32.0, (1e-9, 1.0), |delta| taylor(terms, delta));
-        let cells = Grading::new((delta / y).min(w / 2.0), bits(furthest / delta), width / 2.0);
-        let mut plan = Self { terms, nodes, cells, panels, reach, cost: 0.0, bound: 0.0 };
-        plan.bound = plan.error(extent, delta, rho, functions);
+        let bins = Grading::new((delta / y).min(w / 2.0), bits(furthest / delta), width / 2.0);
+        let mut plan = Self { terms, nodes, bins, panels, reach, delta, tolerance, cost: 0.0, bound: 0.0 };
+        plan.bound = plan.error(extent, rho, functions);
         plan.cost = plan.seconds(extent, functions);
         plan
     }
 
     /// The cheapest plan.
     pub fn best(extent: &Extent, tolerance: f64, functions: usize) -> Self {
-        let all = TERMS.iter().flat_map(|&terms| NODES.map(|nodes| (terms, nodes)));
-        let plans = all.map(|(terms, nodes)| Self::new(extent, tolerance, terms, nodes, functions));
+        let tolerance = tolerance.max(f64::EPSILON);
+        let deltas = TERMS.map(|terms| (terms, widest(terms, tolerance / 32.0)));
+        let rhos = NODES.map(|nodes| (nodes, roundest(nodes, tolerance / 2.0)));
+        let plans = deltas.iter().flat_map(|&delta| rhos.map(|rho| Self::new(extent, tolerance, delta, rho, functions)));
         plans.min_by(|a, b| a.cost.total_cmp(&b.cost)).expect("there are plans")
     }
 
     /// The error of `g` over the largest |v| (values centered), as docs/attention.md derives it.
-    fn error(&self, extent: &Extent, delta: f64, rho: f64, functions: usize) -> f64 {
+    fn error(&self, extent: &Extent, rho: f64, functions: usize) -> f64 {
+        let delta = self.delta;
         let n = extent.keys as f64;
         let grow = (2.0 * delta).exp();
-        let additions = Chunks::new(extent.keys, 2 * self.cells.count * functions * self.terms).additions;
-        // Moments and their polynomial, the exponential, the sum over cells, all relative to positive sums.
+        let additions = Chunks::new(extent.keys, 2 * self.bins.count * functions * self.terms).additions;
+        // Moments and their polynomial, the exponential, the sum over bins, all relative to positive sums.
         let polynomial = grow * (additions + 10 + 2 * self.terms) as f64 * U;
-        let sums = (6 + GROUP + 2 * self.cells.count / GROUP) as f64 * U;
-        let relative = taylor(self.terms, delta) + n * (-self.reach).exp() + polynomial + sums;
+        let sums = (6 + GROUP + 2 * self.bins.count / GROUP) as f64 * U;
+        let relative = truncation(self.terms, delta) + n * (-self.reach).exp() + polynomial + sums;
         // Scores that are off by 5 u of themselves move the mean by 5 u ln n at most.
         let scores = 2.0 * U * (5.0 * n.max(1.0).ln() + 3.0 * delta);
         let node = 2.0 * relative / (1.0 - relative) + scores + 3.0 * U;
@@ -136,10 +187,11 @@ impl Plan {
         let keys = extent.keys as f64 * (1.5e-9 + 0.10e-9 * numbers);
         let queries = extent.queries as f64 * (1.2e-9 + 0.20e-9 * self.nodes as f64 * (functions - 1) as f64);
         let panels = (2 * self.panels.count) as f64;
-        // Cells within reach of a panel.
-        let cells = (2.0 * self.cells.count as f64).min(extent.keys as f64);
-        let pairs = panels * cells;
-        keys + queries + pairs * self.nodes as f64 * (0.8e-9 + 0.06e-9 * numbers) + panels * 50e-9
+        // Bins within reach of a panel.
+        let bins = (2.0 * self.bins.count as f64).min(extent.keys as f64);
+        let pairs = panels * bins;
+        let memory = 2.0 * self.bins.count as f64 * numbers * 2e-9;
+        memory + keys + queries + pairs * self.nodes as f64 * (0.8e-9 + 0.06e-9 * numbers) + panels * 50e-9
     }
 }
 
