@@ -19,7 +19,7 @@ use super::grading::Grading;
 use super::limits::Limits;
 use super::moments::{BLOCK, BinnedTokens, moments};
 use super::panels::{Bins, Chebyshev, polynomial};
-use super::plan::{Extent, Plan, bits, exponential, widest};
+use super::plan::{Extent, Plan, bits, exponential, positive, widest};
 use super::{Gradients, HeadInputs};
 
 /// Tokens of a chunk: a thread takes one after another.
@@ -113,8 +113,7 @@ fn query_pass<const M: usize, R: Real>(
 /// The queries in bins, with weights `G / D`, `y G / D` and `y g G / D`.
 fn query_bins<R: Real>(plan: &Plan, extent: &Extent, queries: &[R], found: &Queries) -> (Grading, Bins) {
     let width = extent.high - extent.low;
-    let half = if width > 0.0 { plan.delta / width } else { 1.0 };
-    let half = if extent.largest > 0.0 { half.min(extent.largest) } else { half };
+    let half = (plan.delta / positive(width)).min(positive(extent.largest));
     let grading = Grading::new(half, bits(2.0 * plan.reach / plan.delta), extent.largest);
     let sums = moments(
         plan.terms,
@@ -147,7 +146,6 @@ fn key_pass<R: Real>(
 ) {
     let (width, chebyshev) = (extent.high - extent.low, Chebyshev::<NODES>::new());
     let delta = widest(NODES, plan.tolerance / 64.0);
-    let positive = |x: f64| if x > 0.0 { x } else { 1.0 };
     let half = (delta / positive(extent.largest)).min(positive(width) / 2.0);
     let panels = Grading::new(half, bits(2.0 * plan.reach / delta), width / 2.0);
     let panel = |number: usize| {

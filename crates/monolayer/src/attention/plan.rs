@@ -116,6 +116,11 @@ fn interpolation(nodes: usize, rho: f64) -> f64 {
     4.0 * (1.0 + BEYOND) / (ANGLE.cos() - BEYOND) * rho.powi(1 - nodes as i32) / (rho - 1.0)
 }
 
+/// A width or a largest query that may be zero, as a divisor: all that it divides is then zero, too.
+pub(super) fn positive(x: f64) -> f64 {
+    x.max(2.0_f64.powi(-240))
+}
+
 /// The smallest parameter of an ellipse for which so many nodes leave at most this.
 fn roundest(nodes: usize, left: f64) -> f64 {
     1.0 / largest_below(left, (1e-12, 1.0 / 6.0), |x| interpolation(nodes, 1.0 / x))
@@ -133,7 +138,6 @@ impl Plan {
     /// The plan for a number of moments and nodes.
     fn new(extent: &Extent, tolerance: f64, (terms, delta): Cut, (nodes, rho): Cut, functions: usize) -> Self {
         let (width, n) = (extent.high - extent.low, extent.keys as f64);
-        let positive = |x: f64| if x > 0.0 { x } else { 1.0 };
         let (w, y) = (positive(width), positive(extent.largest));
         // Panels (step 3 of the proof).
         let (major, minor) = ((rho + 1.0 / rho) / 2.0, (rho - 1.0 / rho) / 2.0);
