@@ -4,7 +4,7 @@
 
 expected.json has "outputs", what the model gives before the arg max, [n, labels] or [n, d] for each sequence, and
 "labels" where the model has a head. The same seed writes the same bytes, given the versions of numpy and PyTorch and
-the kind of processor (on another, the last digits of expected.json may differ).
+the kind of processor (on another, the last digits of expected.json may differ). Needs PyTorch and the package (`pip install .`).
 """
 
 import argparse
@@ -17,7 +17,7 @@ import torch
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tools"))
-import monolayer_torch
+import monolayer.torch
 import random_model
 import reference
 
@@ -96,10 +96,10 @@ def main():
         directory = args.out / name
         shutil.rmtree(directory, ignore_errors=True)
         data = random_model.make(directory, 100 * args.seed + i, **choice, data="jsonl")
-        model = monolayer_torch.load(directory).double()
+        model = monolayer.torch.load(directory).double()
         sequences = [tokens for tokens, _ in reference.read_data(data)]
         with torch.no_grad():
-            expected = {"outputs": [rows(model([tokens])[0]) for tokens in sequences]}
+            expected = {"outputs": [rows(model(*model.encode([tokens]))[0]) for tokens in sequences]}
         if model.labels is not None:
             expected["labels"] = [model.predict(tokens) for tokens in sequences]
         (directory / "expected.json").write_text(json.dumps(expected) + "\n", encoding="utf-8")

@@ -79,8 +79,10 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.chrome("Emulation.setEmulatedMedia", media="", features=[scheme])
 
-    def open(self, path):
-        self.call("POST", "/url", {"url": path.absolute().as_uri()})
+    def open(self, path, state=""):
+        """Opens a page; `state` is what follows the # of its address. Always loads it anew."""
+        self.call("POST", "/url", {"url": "about:blank"})
+        self.call("POST", "/url", {"url": path.absolute().as_uri() + (f"#{state}" if state else "")})
 
     def script(self, text, *arguments):
         return self.call("POST", "/execute/sync", {"script": text, "args": list(arguments)})
@@ -94,6 +96,26 @@ class Browser:
         self.script("arguments[0].scrollIntoView({block: 'center'})", element)
         move = {"type": "pointerMove", "duration": 0, "origin": element, "x": dx, "y": dy}
         self.call("POST", "/actions", {"actions": [{"type": "pointer", "id": "mouse", "actions": [move]}]})
+
+    def drag(self, selector, dx, dy=0):
+        """Drags an element, by so many pixels."""
+        element = {ELEMENT: self.find(selector)}
+        self.script("arguments[0].scrollIntoView({block: 'center'})", element)
+        move = {"type": "pointerMove", "duration": 0, "origin": element, "x": 0, "y": 0}
+        actions = [move, {"type": "pointerDown", "button": 0}]
+        actions += [{"type": "pointerMove", "duration": 20, "origin": "pointer", "x": dx, "y": dy}]
+        actions += [{"type": "pointerUp", "button": 0}]
+        self.call("POST", "/actions", {"actions": [{"type": "pointer", "id": "mouse", "actions": actions}]})
+
+    def until(self, what, text, seconds=20):
+        """Waits until a script gives something that is true, and gives it back."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            found = self.script(text)
+            if found:
+                return found
+            time.sleep(0.03)
+        raise SystemExit(f"FAILED: {what}: not within {seconds} s")
 
     def type(self, selector, text):
         self.call("POST", f"/element/{self.find(selector)}/value", {"text": text})

@@ -5,7 +5,7 @@ import struct
 
 FILES, EXPECTED = {}, {"models": {}, "data": {}, "certificates": {}}
 
-ALL = ["core", "library", "torch", "numpy"]
+ALL = ["core", "library", "numpy"]
 CORE = ["core"]  # what no engine runs yet
 
 

@@ -3,6 +3,8 @@
     python tools/measure_torch.py           all figures, about a minute on two cores
     python tools/measure_torch.py exp       one of: settings, exp, subnormals, sums, attention, folded
     python tools/measure_torch.py folded --out DIR    also writes the model whose labels flip, with its data
+
+Needs PyTorch and the package: tools/python-extras, then `pip install .` in that environment.
 """
 
 import argparse
@@ -20,9 +22,7 @@ import torch
 import torch.nn.functional as F
 
 import grammar_parts
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
-import monolayer_torch
+import monolayer.torch
 
 UNIT = {torch.float32: 2.0**-24, torch.float64: 2.0**-53}
 NAME = {torch.float32: "f32", torch.float64: "f64"}
@@ -223,8 +223,8 @@ def folded(out=None):
         (directory / "vocabulary.json").write_text('{"a": 0, "b": 1}', encoding="utf-8")
         (directory / "model.safetensors").write_bytes(grammar_parts.safetensors(tensors))
         (directory / "data.conll").write_text("a X\nb Y\n", encoding="utf-8")
-        model = monolayer_torch.load(directory)
-    x = model.embed(["a", "b"])
+        model = monolayer.torch.load(directory)
+    x = model.embedding(model.encode([["a", "b"]])[0][0])
     w = model.layers[0]["attention"]
     q, k, v, o = (matrix[0] for matrix in (w.w_q, w.w_k, w.w_v, w.w_o))
     label = lambda scores: [model.labels[i] for i in model.head(x + scores.softmax(-1) @ (x @ v.T) @ o.T).argmax(-1)]

@@ -1,7 +1,4 @@
-"""Model directories and JSON, read strictly, with the standard library only: docs/format.md, "What a reader refuses".
-
-python/monolayer_torch.py, which is to be copied as one file, has a copy of what stands here between its two rulers.
-"""
+"""Model directories and JSON, read strictly, with the standard library only: docs/format.md, "What a reader refuses"."""
 
 import json
 import math

@@ -1,7 +1,6 @@
 """Checks the numpy reference on the files of grammar/: python tools/test_grammar.py"""
 
 import json
-import re
 import subprocess
 import sys
 import unittest
@@ -71,10 +70,6 @@ class Grammar(unittest.TestCase):
     def test_the_folder_is_what_the_script_writes(self):
         done = subprocess.run([sys.executable, ROOT / "tools/make_grammar.py", "--check"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
-
-    def test_the_pytorch_module_has_a_copy_of_the_strict_readers(self):
-        body = lambda path: re.split(r"\n(?=WIDTHS = )", (ROOT / path).read_text(encoding="utf-8"))[1]
-        self.assertEqual(body("python/monolayer_torch.py"), body("tools/strict_files.py"))
 
 
 if __name__ == "__main__":

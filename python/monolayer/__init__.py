@@ -17,22 +17,36 @@ Approximators?", ICLR 2024, arXiv 2307.14023.
 `verify`, `certify`    an independent checker's verdict on a model and its data
 `read`                 a dataset from a file: CoNLL columns, CSV, TSV, JSON, NumPy arrays, safetensors
 `Memorizer`            the same in the manner of scikit-learn: fit, predict, score
+`explain`, `generate`  one sequence through a model; the text that a model recites
 `claims`               every statement of the paper, run
 `context`, `train`     the contextual mapping alone; the same architecture, trained
 =====================  ==============================================================================
 
-`monolayer.torch` has the same models as plain PyTorch modules.
+`monolayer.torch` has the same models as plain PyTorch modules, `monolayer.lens` in TransformerLens.
 """
 from ._commands import claims, command, context, train
 from ._data import Dataset, read
 from ._estimator import Memorizer
-from ._functions import approximate, compile_function, memorize_text
-from ._model import Model, certify, load, memorize, verify
+from ._functions import Approximation, approximate, compile_function, memorize_text
+from ._model import Model, certify, explain, generate, load, memorize, verify
 from ._native import MonolayerError
 
 Compiled = Model
 
 __all__ = [
-    "Compiled", "Dataset", "Memorizer", "Model", "MonolayerError", "approximate", "certify", "claims", "command",
-    "compile_function", "context", "load", "memorize", "memorize_text", "read", "train", "verify",
+    "Approximation", "Compiled", "Dataset", "Memorizer", "Model", "MonolayerError", "approximate", "certify", "claims", "command",
+    "compile_function", "context", "explain", "generate", "load", "memorize", "memorize_text", "read", "train", "verify",
 ]
+
+
+def __getattr__(name: str):
+    """`monolayer.torch` and `monolayer.lens` are imported when they are first used: they need PyTorch and TransformerLens."""
+    if name in ("torch", "lens"):
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), "lens", "torch"]

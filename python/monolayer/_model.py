@@ -1,6 +1,7 @@
 """Models: compiled, loaded, run, checked."""
 from __future__ import annotations
 
+import html
 import json
 import os
 import tempfile
@@ -11,6 +12,7 @@ import numpy as np
 
 from . import _native
 from ._commands import command
+from ._convert import array_of
 from ._data import Dataset, dataset, is_one_sequence
 from ._native import MonolayerError
 from ._progress import Bar
@@ -20,8 +22,9 @@ class Model:
     """A Transformer in a directory, or on its way there. Made by `memorize`, `memorize_text`, `compile_function` or `load`."""
 
     def __init__(self, native: _native.Model, data: Dataset | None = None, directory: Path | None = None):
-        self._native, self._data, self._directory, self._temporary = native, data, directory, None
-        self._integer_labels = data is not None and data.integer_labels
+        self._native, self._data, self._directory = native, data, directory
+        self._temporary: tempfile.TemporaryDirectory | None = None
+        self._label_kind = None if data is None else data._label_kind
 
     # ---- what it says
 
@@ -29,7 +32,8 @@ class Model:
         """The labels of a sequence (a list of words, ids or vectors), or of each of a list of sequences. Models without
         labels give arrays of outputs."""
         if isinstance(sequences, (str, bytes)):
-            raise TypeError(f"a string is no sequence: give a list of words, such as {str(sequences).split()!r}")
+            words = sequences.split() if isinstance(sequences, str) else "words"
+            raise TypeError(f"a string is no sequence: give a list of words, such as {words!r}")
         single = is_one_sequence(sequences)
         data = dataset([sequences] if single else sequences)
         with Bar("predicting") as bar:
@@ -39,31 +43,50 @@ class Model:
         results = parts if names is None else [[names[i] for i in part.tolist()] for part in parts]
         return results[0] if single else results
 
-    def score(self, sequences: Any, labels: Any) -> float:
-        """The share of labeled tokens that get their label."""
-        asked = [label for row in labels for label in row]
-        given = [label for row in self.predict(sequences) for label in row]
-        counted = [(a, b) for a, b in zip(asked, given) if a is not None and a != -100]
+    def score(self, sequences: Any, labels: Any = None, **options: Any) -> float:
+        """The share of labeled tokens that get their label; options `label_at` and `padding` as for `memorize`."""
+        data, names = dataset(sequences, labels, **options), self._native.labels
+        if names is None:
+            raise MonolayerError("the model has outputs, not labels; compare them with model.predict")
+        with Bar("predicting") as bar:
+            found = self._native.predict(data._native, bar).tolist()
+        asked = [label for _, row in data for label in row or []]
+        counted = [(str(label), names[i]) for label, i in zip(asked, found) if label is not None]
+        if not counted:
+            raise MonolayerError("no labels to compare with; give `labels`")
         return sum(a == b for a, b in counted) / len(counted)
 
-    def explain(self, tokens: list[str]) -> dict:
-        """One sequence through the model: context ids, units that fire, scores, margins."""
-        if isinstance(tokens, str):
-            raise TypeError(f"a string is no sequence: give a list of words, such as {tokens.split()!r}")
-        return command("explain", self.directory, " ".join(tokens))
+    def explain(self, tokens: Any, data: Any = None) -> dict:
+        """One sequence through the model: for each token its context id, the units that fire, its score and margin. With
+        `data` (a file or a `Dataset`), also the sequence in it whose context is closest."""
+        return command("explain", self.directory, self._sentence(tokens), *([] if data is None else ["--data", data]))
 
     def generate(self, *words: str, tokens: int | None = None) -> str:
         """The text that a model of next tokens recites, from its beginning or from these words."""
         more = [] if tokens is None else ["--tokens", tokens]
-        return command("generate", self.directory, *words, *more)["text"]
+        return command("generate", self.directory, *more, "--", *words)["text"]
+
+    def _sentence(self, tokens: Any) -> str:
+        """Tokens as the command line takes them: words with spaces between, letters without."""
+        if isinstance(tokens, (str, bytes)):
+            raise TypeError(f"a string is no sequence: give a list of words, such as {str(tokens).split()!r}")
+        if not is_one_sequence(tokens):
+            raise TypeError("explain takes one sequence: a list of words or ids")
+        words = [str(token) for token in (tokens.tolist() if hasattr(tokens, "tolist") else tokens)]
+        letters = self.config["source"].get("text", {}).get("split") == "char"
+        if not letters and (bad := next((word for word in words if len(word.split()) != 1), None)) is not None:
+            raise MonolayerError(f"the word {bad!r} holds white space, and explain reads words between spaces")
+        return ("" if letters else " ").join(words)
 
     # ---- what it is
 
     @property
     def labels(self) -> list | None:
-        """The labels, in the order of the head's rows; integers where integers were memorized."""
-        names = self._native.labels
-        return [int(name) for name in names] if self._integer_labels and names else names
+        """The labels, in the order of the head's rows; integers or booleans where such were memorized here."""
+        names, kind = self._native.labels, self._label_kind
+        if names is None or kind is None:
+            return names
+        return [int(name) if kind == "int" else name == "True" for name in names]
 
     @property
     def words(self) -> list[str] | None:
@@ -102,7 +125,7 @@ class Model:
     @property
     def impossible(self) -> list[tuple[int, int]]:
         """(sequence, token), from 0, of the tokens that no weights get right."""
-        ends = np.cumsum(self._data.lengths) if self._data else np.array([], dtype=int)
+        ends = np.cumsum(self._data.lengths) if self._data is not None else np.array([], dtype=int)
         places = []
         for t in self._native.impossible:
             s = int(np.searchsorted(ends, t, side="right"))
@@ -147,9 +170,15 @@ class Model:
 
     def to_onnx(self, file: str | os.PathLike) -> Path:
         """Writes an ONNX file: inputs `input_ids` and `attention_mask` [batch, n], output `logits` [batch, n, labels]."""
-        path = Path(file)
-        path.write_bytes(bytes(self._native.onnx()))
+        path, content = Path(file), self._native.onnx()
+        path.write_bytes(content)
         return path
+
+    def to_lens(self):
+        """The same model in TransformerLens: see `monolayer.lens`."""
+        from . import lens
+
+        return lens.bridge(self)
 
     def verify(self, sequences: Any = None, labels: Any = None, **options: Any) -> dict:
         """The independent checker's verdict, on the data it was compiled from unless other data is given."""
@@ -163,12 +192,14 @@ class Model:
         return f"Model({size}; {self.certified:,} of {self.possible:,} possible tokens proved right)"
 
     def _repr_html_(self) -> str:
-        """The page of `monolayer report`, for notebooks."""
-        import html
-
+        """The tour of `monolayer report`, for notebooks."""
         with tempfile.TemporaryDirectory() as folder:
-            page = Path(folder) / "page.html"
-            command("report", self.directory, "--out", page)
+            page = Path(folder, "page.html")
+            more = [] if self._data is None else ["--data", self._data]
+            try:
+                command("report", self.directory, "--out", page, *more)
+            except MonolayerError as error:
+                return f"<pre>{html.escape(f'{self!r}: {error}')}</pre>"
             source = html.escape(page.read_text(encoding="utf-8"), quote=True)
         return f'<iframe srcdoc="{source}" style="width:100%;height:640px;border:0"></iframe>'
 
@@ -182,9 +213,10 @@ def memorize(
     method: str | None = None,
     embedding: str | None = None,
     positions: str | None = None,
-    mask: str | None = None,
+    mask: Any = None,
     start: bool | None = None,
     precision: str | None = None,
+    effort: str | None = None,
     unknown: bool = False,
     seed: int = 0,
     candidates: int | None = None,
@@ -208,11 +240,14 @@ def memorize(
     positions
         "auto" (only if labels conflict without), "none", "sign:D", "random:D" or a file.
     mask
-        "none" or "causal".
+        Which tokens a token attends to: "none" (all of its sequence), "causal" (itself and those before), "prefix:K" (the first
+        K, too), "band:B,A" (B before it and A after it), a file, or a matrix [n, n] of zeros and ones.
     start
         Whether a start token stands before every sequence; by default what needs fewer hidden units.
     precision
         "f32", "f64" or "auto": f32 where every possible token is proved right in it.
+    effort
+        "fast", "default" or "high": how long to look for fewer hidden units.
     unknown
         Adds a row for words that are not in the data; they get the most frequent label.
     seed, candidates
@@ -237,13 +272,24 @@ def memorize(
     'verified'
     """
     data = dataset(sequences, labels, **_given(label_at=label_at if label_at != "all" else None, padding=padding))
+    mask = mask if mask is None or isinstance(mask, str) else _mask(mask)
     options = _given(
-        method=method, embedding=embedding, positions=positions, mask=mask, start=start, precision=precision,
+        method=method, embedding=embedding, positions=positions, mask=mask, start=start, precision=precision, effort=effort,
         candidates=candidates,
     )
     with Bar("searching", progress) as bar:
         native = _native.memorize(data._native, bar, seed=seed, unknown=unknown, **options)
     return Model(native, data)
+
+
+def _mask(mask: Any) -> Any:
+    """A file's name, or a matrix of zeros and ones."""
+    if isinstance(mask, os.PathLike):
+        return os.fspath(mask)
+    rows = np.asarray(array_of(mask) if array_of(mask) is not None else mask)
+    if rows.ndim != 2 or not np.isin(rows, (0, 1)).all():
+        raise MonolayerError(f"the mask {mask!r}; give a name, a file, or a matrix [n, n] of zeros and ones")
+    return rows.astype(np.uint8)
 
 
 def _given(**options):
@@ -260,12 +306,17 @@ def verify(model: Model | str | os.PathLike, sequences: Any = None, labels: Any 
 
     Everything is recomputed from the weights and the data, with rounding errors bounded for every order of summation; nothing
     in the certificate is taken on trust. Options: precision ("f32", "f64", "real"), claims (a list of kinds),
-    ignore_certificate (judge the tokens alone, for weights that were changed elsewhere).
+    ignore_certificate (judge the tokens alone, for weights that were changed elsewhere), label_at and padding as for `memorize`.
+
+    >>> model = monolayer.memorize([["a", "b"], ["b", "b"]], [["X", "Y"], ["Z", "Z"]])
+    >>> monolayer.verify(model, [["a", "b"]], [["X", "Z"]])["verdict"]
+    'refuted'
     """
     directory = model.directory if isinstance(model, Model) else Path(model)
-    data = None if sequences is None else dataset(sequences, labels)
+    given = {name: options.pop(name) for name in ("label_at", "padding") if name in options}
+    data = None if sequences is None else dataset(sequences, labels, **given)
     with Bar("checking") as bar:
-        report = _native.verify(directory, data and data._native, bar, **options)
+        report = _native.verify(directory, None if data is None else data._native, bar, **options)
     return json.loads(report)
 
 
@@ -274,4 +325,19 @@ def certify(directory: str | os.PathLike | Model, sequences: Any, labels: Any = 
     return verify(directory, sequences, labels, ignore_certificate=True, **options)
 
 
-__all__ = ["Model", "MonolayerError", "certify", "load", "memorize", "verify"]
+def explain(model: Model | str | os.PathLike, tokens: Any, data: Any = None) -> dict:
+    """One sequence through a model, see `Model.explain`.
+
+    >>> model = monolayer.memorize([["a", "b"], ["b", "b"]], [["X", "Y"], ["Z", "Z"]])
+    >>> [token["label"] for token in monolayer.explain(model, ["a", "b"])["tokens"]]
+    ['X', 'Y']
+    """
+    return (model if isinstance(model, Model) else load(model)).explain(tokens, data)
+
+
+def generate(model: Model | str | os.PathLike, *words: str, tokens: int | None = None) -> str:
+    """The text that a model of next tokens recites, see `Model.generate`."""
+    return (model if isinstance(model, Model) else load(model)).generate(*words, tokens=tokens)
+
+
+__all__ = ["Model", "MonolayerError", "certify", "explain", "generate", "load", "memorize", "verify"]

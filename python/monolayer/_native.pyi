@@ -16,8 +16,6 @@ class Dataset:
         lengths: Sequence[int],
         labels: list[str | None] | np.ndarray | None = None,
         *,
-        integer_tokens: bool = False,
-        integer_labels: bool = False,
         all_orders: bool = False,
     ) -> None: ...
     @staticmethod
@@ -81,3 +79,4 @@ def approximate(
     seed: int = 0,
 ) -> tuple[float, bool, int, int]: ...
 def main(arguments: list[str]) -> int: ...
+def _fault() -> None: ...

@@ -1,7 +1,7 @@
 """monolayer models as plain PyTorch modules; equations are those of Kajitsuka and Sato (ICLR 2024).
 
->>> model = monolayer.torch.load("model")
->>> model.predict(["EU", "rejects", "German", "call"])
+>>> model = monolayer.torch.load("model")                    # doctest: +SKIP
+>>> model.predict(["EU", "rejects", "German", "call"])       # doctest: +SKIP
 ['I-ORG', 'O', 'I-MISC', 'O']
 
 `model(input_ids, attention_mask)` gives scores [batch, n, labels], with gradients. Parameters have the names of the tensors in
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -51,14 +51,18 @@ class Attention(nn.Module):
             return ((query - key <= before) & (key - query <= after)) | (key == -1)
         if int(place.max()) >= len(self.rows):
             raise ValueError(f"a sequence of {int(place.max()) + 1} tokens, and the mask is for {len(self.rows)}")
-        return self.rows[query.clamp(min=0), key.clamp(min=0)].bool() | (key == -1)
+        own = self.rows[query.clamp(min=0), key.clamp(min=0)].bool() & (query >= 0) & (key >= 0)
+        return own | (key == -1)  # a start token sees itself
+
+    def visible(self, real: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
+        """The same without padding, which nobody sees; it sees itself, so that it stays finite."""
+        own = torch.eye(place.shape[1], dtype=torch.bool, device=place.device)
+        return self.shown(place) & real.unsqueeze(-2) | own
 
     def forward(self, z: torch.Tensor, real: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
         x = z.masked_fill(~real.unsqueeze(-1), 0).unsqueeze(1)  # 0, so that a weight of 0 leaves nothing of padding
         q, k = (self.product(x, w) for w in (self.w_q, self.w_k))  # [batch, heads, n, head_size]
-        own = torch.eye(z.shape[1], dtype=torch.bool, device=z.device)  # padding sees itself, so that it stays finite
-        visible = (self.shown(place) & real.unsqueeze(-2) | own).unsqueeze(1)
-        scores = self.product(q, k).masked_fill(~visible, -torch.inf)
+        scores = self.product(q, k).masked_fill(~self.visible(real, place).unsqueeze(1), -torch.inf)
         if self.hardmax:  # only the largest are left, all equal, so that softmax gives them equal weights
             scores = scores.masked_fill(scores < scores.amax(-1, keepdim=True), -torch.inf)
         context = self.context(self.pattern(scores.softmax(-1)) @ (x @ self.w_v.transpose(-1, -2)))
@@ -110,23 +114,32 @@ class Transformer(nn.Module):
         nothing is said of it."""
         real = torch.ones(input_ids.shape[:2], dtype=torch.bool, device=input_ids.device)
         real = real if attention_mask is None else attention_mask.bool()
-        place = (real.long().cumsum(1) - 1).clamp(min=0)  # padding may stand on either side
-        if self.start is not None:
-            first = torch.full_like(input_ids[:, :1], self.vocabulary[self.start])
-            input_ids, real = torch.cat([first, input_ids], 1), torch.cat([torch.ones_like(real[:, :1]), real], 1)
-            place = torch.cat([torch.full_like(place[:, :1], -1), place], 1)
+        input_ids, real, place = self.with_start(input_ids, real)
         z = input_ids if self.embedding is None else self.embedding(input_ids)
-        if self.positions is not None:
-            row = place + (self.start is not None)
-            if int(row.max()) >= self.positions.num_embeddings:
-                raise ValueError(f"a sequence of {int(place.max()) + 1} tokens, and positions end at {self.config['max_length']}")
-            z = z + self.positions(row)
+        z = z if self.positions is None else z + self.positions(self.rows_of(place))
         z = z if self.pre_feed_forward is None else self.pre_feed_forward(z, real, place)
         for layer in self.layers:
             for step in layer.values():  # attention, then feed-forward
                 z = step(z, real, place)
         z = z if self.head is None else self.head(z)
         return z if self.start is None else z[:, 1:]
+
+    def with_start(self, input_ids: torch.Tensor, real: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """The batch behind its start token, where there is one, and the place of each token; the start token is at -1."""
+        place = (real.long().cumsum(1) - 1).clamp(min=0)  # padding may stand on either side
+        if self.start is None:
+            return input_ids, real, place
+        first = torch.full_like(input_ids[:, :1], self.vocabulary[self.start])
+        input_ids, real = torch.cat([first, input_ids], 1), torch.cat([torch.ones_like(real[:, :1]), real], 1)
+        return input_ids, real, torch.cat([torch.full_like(place[:, :1], -1), place], 1)
+
+    def rows_of(self, place: torch.Tensor) -> torch.Tensor:
+        """The rows of `positions` for places."""
+        rows = place + (self.start is not None)
+        if int(rows.max()) >= self.positions.num_embeddings:
+            start = "" if self.start is None else ", the start token included"
+            raise ValueError(f"a sequence of {int(rows.max()) + 1} tokens{start}, and positions end at {self.positions.num_embeddings}")
+        return rows
 
     def encode(self, sequences: list) -> tuple[torch.Tensor, torch.Tensor]:
         """Sequences of words (or of vectors) as one padded batch: `input_ids` and `attention_mask`."""
@@ -159,21 +172,32 @@ class Transformer(nn.Module):
             results = [[self.labels[i] for i in y.argmax(-1).tolist()] for y in results]
         return results[0] if single else results
 
-    def save(self, directory: str | os.PathLike) -> None:
-        """Writes a model directory. Its numbers may have changed, so there is no certificate: `monolayer.certify` says what
-        holds of them."""
-        directory = Path(directory)
+    def save(self, directory: str | os.PathLike) -> Path:
+        """Writes a model directory, whole or not at all. Its numbers may have changed, so there is no certificate:
+        `monolayer.certify` says what holds of them."""
+        directory, state = Path(directory), self.state_dict()
         if directory.exists():
             raise FileExistsError(f"{directory} exists; give another one")
-        directory.mkdir(parents=True)
-        config = {**self.config, "source": {"command": "torch"}}
-        (directory / "config.json").write_text(json.dumps(config), encoding="utf-8")
-        if self.vocabulary is not None:
-            (directory / "vocabulary.json").write_text(json.dumps(self.vocabulary), encoding="utf-8")
-        masks = Path(self.directory, "mask.safetensors")
-        if masks.exists():
-            shutil.copy(masks, directory)
-        write_tensors(directory / "model.safetensors", self.state_dict())
+        dtypes = {tensor.dtype for tensor in state.values()}
+        dtype = next((name for name, known in DTYPES.items() if dtypes == {known}), None)
+        bad = next((name for name, tensor in state.items() if not bool(torch.isfinite(tensor).all())), None)
+        if dtype is None or bad is not None:
+            wrong = f"{bad} is not finite" if bad else f"parameters of {', '.join(map(str, dtypes))}; model.float() or .double()"
+            raise ValueError(f"{directory}: {wrong}")
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".monolayer-") as folder:
+            half = Path(folder, "model")
+            half.mkdir()
+            config = {**self.config, "dtype": dtype, "source": {"command": "torch"}}
+            (half / "config.json").write_text(json.dumps(config), encoding="utf-8")
+            if self.vocabulary is not None:
+                (half / "vocabulary.json").write_text(json.dumps(self.vocabulary), encoding="utf-8")
+            masks = [layer["attention"].rows for layer in self.layers if "attention" in layer]
+            for rows in [rows for rows in masks if rows is not None][:1]:  # all layers share one file
+                write_tensors(half / "mask.safetensors", {"mask": rows})
+            write_tensors(half / "model.safetensors", state)
+            half.rename(directory)
+        return directory
 
 
 def write_tensors(path: Path, tensors: dict[str, torch.Tensor]) -> None:
@@ -181,7 +205,7 @@ def write_tensors(path: Path, tensors: dict[str, torch.Tensor]) -> None:
     header, parts, end = {}, [], 0
     for name, tensor in tensors.items():
         raw = tensor.detach().cpu().contiguous().numpy().tobytes()
-        kind = {torch.float32: "F32", torch.float64: "F64"}[tensor.dtype]
+        kind = {torch.float32: "F32", torch.float64: "F64", torch.uint8: "U8"}[tensor.dtype]
         header[name] = {"dtype": kind, "shape": list(tensor.shape), "data_offsets": [end, end + len(raw)]}
         parts.append(raw)
         end += len(raw)
@@ -198,6 +222,5 @@ def load(directory: str | os.PathLike) -> Transformer:
         raise ValueError(f"{directory}: dtype {config['dtype']!r} needs more than f64; monolayer itself runs such models")
     rows = [native.mask_rows(i) for i in range(len(config["layers"]))]
     model = Transformer(config, native.words, rows).to(DTYPES[config["dtype"]])
-    model.directory = Path(directory)
     model.load_state_dict({name: torch.from_numpy(x) for name, x in native.tensors().items()})
     return model.eval()

@@ -14,11 +14,12 @@ mod export;
 mod generate;
 mod hardmax;
 mod inspect;
-mod mask;
+pub mod mask;
 mod memorize;
 mod predict;
 mod report;
 mod train;
+mod unit_words;
 mod unquantized;
 mod verify;
 

@@ -9,6 +9,7 @@ use std::io::Write as _;
 
 use clap::Parser as _;
 
+pub use commands::mask::MaskArg;
 use commands::{Cli, Outcome};
 use output::with_flags;
 

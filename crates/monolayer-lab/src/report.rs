@@ -2,9 +2,11 @@
 //! light or dark setting, and prints.
 //!
 //! - [`model`]: what is said of a model directory; [`tour`] a walk through it; [`pack`] its numbers in few bytes.
+//! - [`approximation`]: what is shown of an approximated function.
 //! - [`run`]: what is said of the directory of an experiment or of a training.
 //! - [`text`]: the little markup of summaries.
 
+pub mod approximation;
 pub mod model;
 pub mod pack;
 pub mod run;
@@ -25,11 +27,17 @@ use crate::plot::ink;
 pub const MOST_BYTES: usize = 5_000_000;
 
 const STYLE: &str = include_str!("report/page.css");
-const SCRIPTS: [&str; 4] = [
+const SCRIPTS: [&str; 10] = [
     include_str!("report/plot.js"),
     include_str!("report/model.js"),
     include_str!("report/curve.js"),
+    include_str!("report/bars.js"),
+    include_str!("report/switches.js"),
+    include_str!("report/story.js"),
     include_str!("report/tour.js"),
+    include_str!("report/expression.js"),
+    include_str!("report/approximation.js"),
+    include_str!("report/start.js"),
 ];
 
 /// A part of the page: a title for the table of contents, and the rest.
@@ -53,6 +61,35 @@ pub fn page(directories: &[impl AsRef<Path>], data: Option<&Data>) -> Result<Str
     let sections: Vec<Section> =
         directories.iter().map(|directory| section(directory.as_ref(), data)).collect::<Result<_>>()?;
     Ok(render(&sections))
+}
+
+/// The page about a model in memory: `save` writes its directory, as `Compiled::save` and `AnyModel::save` do.
+///
+/// ```
+/// use monolayer::{Dataset, Memorizer};
+///
+/// let data = Dataset::from_sequences(&[["May", "sails"], ["in", "May"]], &[["PER", "O"], ["O", "DATE"]])?;
+/// let compiled = Memorizer::new().compile(&data)?;
+/// let html = monolayer_lab::report::page_in_memory("May", |dir| compiled.save(dir), Some(&data))?;
+/// assert!(html.starts_with("<!DOCTYPE html>") && html.contains("<h1>May</h1>"));
+/// # Ok::<(), monolayer::Error>(())
+/// ```
+pub fn page_in_memory(title: &str, save: impl FnOnce(&Path) -> Result<()>, data: Option<&Dataset>) -> Result<String> {
+    let room = tempfile::tempdir().map_err(|e| Error::io("a temporary directory", e))?;
+    let directory = room.path().join("model");
+    save(&directory)?;
+    let file = data.map(written).transpose()?;
+    let source = file.as_ref().map(|file| file.path().to_string_lossy().into_owned());
+    let data = data.zip(source.as_deref()).map(|(dataset, source)| Data { dataset, source });
+    Ok(render(&[Section { title: title.to_owned(), ..section(&directory, data.as_ref())? }]))
+}
+
+/// A dataset as a file, for the checker.
+pub(crate) fn written(data: &Dataset) -> Result<tempfile::NamedTempFile> {
+    let fail = |e| Error::io("a temporary file", e);
+    let mut file = tempfile::Builder::new().suffix(".jsonl").tempfile().map_err(fail)?;
+    data.write_canonical(&mut file).map_err(fail)?;
+    Ok(file)
 }
 
 fn section(directory: &Path, data: Option<&Data>) -> Result<Section> {

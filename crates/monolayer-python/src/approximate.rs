@@ -1,15 +1,21 @@
-//! A Python function, approximated.
+//! A Python function, approximated. It is called for many sequences at once: calls are what costs.
 
+use std::panic::resume_unwind;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use monolayer::approximate::SmallestGrid;
-use monolayer::{Approximation, Approximator, Error, Lipschitz};
-use numpy::PyArray3;
-use parking::Failure;
+use monolayer::approximate::function::{Asked, Enclosure};
+use monolayer::arithmetic::Interval;
+use monolayer::{Approximation, Approximator, Error, Function};
+use numpy::{PyArray1, PyArrayMethods as _, PyReadonlyArray3, PyUntypedArrayMethods as _};
 use pyo3::prelude::*;
 
 use crate::dataset::said;
-use crate::job;
+use crate::job::{self, Progress};
+
+/// Cells that are looked at together, and so about the sequences of a call.
+const TOGETHER: usize = 4096;
 
 /// Approximates `f`, which takes an array [batch, n, d] and gives one of the same shape, and writes the model directory. Gives
 /// the bound on d_p, whether it holds in double precision, the number of ids, and the hidden units.
@@ -31,24 +37,36 @@ pub fn approximate(
     p: f64,
     seed: u64,
 ) -> PyResult<(f64, bool, usize, usize)> {
-    let failure = Failure::default();
-    let call = |sequence: &[f64], outputs: &mut [f64]| failure.keep(evaluate(&f, (dim, length), sequence, outputs));
-    let function = Lipschitz { name, dim, length, equivariant, constant: lipschitz, f: call };
-    let result = job::run(py, progress, 0, |progress| {
+    said(check(dim, length, lipschitz))?;
+    let failure = Arc::new(Mutex::new(None));
+    let kept = Arc::clone(&failure);
+    let result = job::run(py, progress, 0, move |progress| {
+        let function = PythonFunction { f, name, dim, length, equivariant, lipschitz, progress, failure: &kept };
         let approximator = Approximator::new().p(p).seed(seed).on_progress(|_| progress.add(1));
         let approximation = compile(&approximator, &function, grid, epsilon)?;
-        if failure.none() {
-            approximation.save(&out)?;
-        }
+        // Nothing is written that is not wanted any more.
+        progress.listen();
+        approximation.save(&out)?;
         Ok((approximation.certified(), approximation.floats, approximation.order.len(), approximation.units().1))
     });
     // An exception of the function says more than what came of it.
-    failure.raise().and(result)
+    let failure = failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+    failure.map_or(result, Err)
+}
+
+fn check(dim: usize, length: usize, lipschitz: f64) -> monolayer::Result<()> {
+    if dim == 0 || length == 0 {
+        return Err(Error::setting(format!("`dim` {dim} and `length` {length}"), "give numbers from 1 on"));
+    }
+    if !(lipschitz >= 0.0 && lipschitz.is_finite()) {
+        return Err(Error::setting(format!("`lipschitz` {lipschitz}"), "give a finite number from 0 on"));
+    }
+    Ok(())
 }
 
 fn compile(
     approximator: &Approximator,
-    function: &Lipschitz<impl Fn(&[f64], &mut [f64]) + Sync>,
+    function: &dyn Function,
     grid: Option<usize>,
     epsilon: Option<f64>,
 ) -> monolayer::Result<Approximation> {
@@ -65,51 +83,91 @@ fn compile(
     }
 }
 
-/// One sequence through the function.
-fn evaluate(f: &Py<PyAny>, (dim, length): (usize, usize), sequence: &[f64], outputs: &mut [f64]) -> PyResult<()> {
-    Python::attach(|py| {
-        let batch = PyArray3::from_vec3(py, &[sequence.chunks(dim).map(<[f64]>::to_vec).collect()])?;
-        let result = f.bind(py).call1((batch,))?;
-        let result: numpy::PyReadonlyArray3<'_, f64> = result.extract()?;
-        let found = result.as_slice()?;
-        if found.len() != dim * length {
-            let what = "the function gives an array of another shape than [batch, n, d]";
-            return said(Err(Error::setting(what, "give an output of dimension d for every token")));
-        }
-        if found.iter().any(|x| !x.is_finite()) {
-            return said(Err(Error::setting("the function gives a number that is not finite", "change it there")));
-        }
-        outputs.copy_from_slice(found);
-        Ok(())
-    })
+/// A Python function with a constant that its author vouches for.
+struct PythonFunction<'a> {
+    f: Py<PyAny>,
+    name: String,
+    dim: usize,
+    length: usize,
+    equivariant: bool,
+    lipschitz: f64,
+    progress: &'a Progress,
+    /// The first exception, kept until the work is over.
+    failure: &'a Mutex<Option<PyErr>>,
 }
 
-/// Exceptions of a function that is called from many threads.
-mod parking {
-    use std::sync::{Mutex, PoisonError};
-
-    use pyo3::prelude::*;
-
-    /// The first exception, kept until the work is over.
-    #[derive(Default)]
-    pub struct Failure(Mutex<Option<PyErr>>);
-
-    impl Failure {
-        /// Keeps an exception, if there is one and none was kept.
-        pub fn keep(&self, result: PyResult<()>) {
-            if let Err(error) = result {
-                self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+impl PythonFunction<'_> {
+    /// The outputs of many sequences, one after the other. An exception ends the work.
+    fn call(&self, sequences: Vec<f64>) -> Vec<f64> {
+        self.progress.listen();
+        match Python::attach(|py| self.call_python(py, sequences)) {
+            Ok(outputs) => outputs,
+            Err(error) => {
+                self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                resume_unwind(Box::new("an exception of the function"))
             }
         }
+    }
 
-        /// Whether there was none.
-        pub fn none(&self) -> bool {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    fn call_python(&self, py: Python<'_>, sequences: Vec<f64>) -> PyResult<Vec<f64>> {
+        let shape = [sequences.len() / (self.dim * self.length), self.length, self.dim];
+        let batch = PyArray1::from_vec(py, sequences).reshape(shape)?;
+        let found: PyReadonlyArray3<'_, f64> = self.f.bind(py).call1((batch,))?.extract()?;
+        if found.shape() != shape {
+            let what = format!("the function gives an array {:?} for one of {shape:?}", found.shape());
+            return said(Err(Error::setting(what, "give an output of dimension d for every token")));
         }
+        let found = found.as_slice()?;
+        if let Some(x) = found.iter().find(|x| !x.is_finite()) {
+            return said(Err(Error::setting(format!("the function gives {x}"), "it must be finite on the cube")));
+        }
+        Ok(found.to_vec())
+    }
+}
 
-        /// The exception, if there was one.
-        pub fn raise(self) -> PyResult<()> {
-            self.0.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
-        }
+impl Function for PythonFunction<'_> {
+    fn dim(&self) -> usize {
+        self.dim
+    }
+
+    fn length(&self) -> usize {
+        self.length
+    }
+
+    fn is_equivariant(&self) -> bool {
+        self.equivariant
+    }
+
+    fn values(&self, sequence: &[f64], outputs: &mut [f64]) {
+        outputs.copy_from_slice(&self.call(sequence.to_vec()));
+    }
+
+    fn enclose(&self, sequence: &[Interval], token: usize, output: usize) -> Enclosure {
+        self.enclose_all(&[Asked { sides: sequence, token, output }]).remove(0)
+    }
+
+    fn enclose_all(&self, asked: &[Asked]) -> Vec<Enclosure> {
+        let centers = asked.iter().flat_map(|asked| asked.sides.iter().map(|side| side.center())).collect();
+        let outputs = self.call(centers);
+        let outputs = outputs.chunks_exact(self.dim * self.length);
+        let enclose = |(asked, outputs): (&Asked, &[f64])| {
+            Enclosure::lipschitz(asked.sides, outputs[asked.token * self.dim + asked.output], self.lipschitz)
+        };
+        asked.iter().zip(outputs).map(enclose).collect()
+    }
+
+    fn together(&self) -> usize {
+        TOGETHER
+    }
+
+    fn description(&self) -> String {
+        self.name.clone()
+    }
+
+    fn assumption(&self) -> Option<String> {
+        Some(format!(
+            "the function is Lipschitz with constant {} in the sup norm, and its values are exact",
+            self.lipschitz
+        ))
     }
 }

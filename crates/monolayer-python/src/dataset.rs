@@ -1,14 +1,18 @@
 //! A dataset, from what Python has in memory or from a file.
 
+use std::collections::HashMap;
 use std::str::FromStr as _;
 
 use monolayer::data::{DataOptions, LabelAt, Names, Orderings, Split, Written};
 use monolayer::{Labels, Tokens, Vocabulary};
-use numpy::{PyReadonlyArray2, PyUntypedArrayMethods as _};
+use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods as _};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
 use crate::job::MonolayerError;
+
+/// The integer that stands for a label that may be anything.
+const FREE: i64 = -100;
 
 /// Sequences of tokens, with labels or without.
 #[pyclass(frozen, module = "monolayer._native")]
@@ -24,15 +28,14 @@ pub fn said<T>(result: monolayer::Result<T>) -> PyResult<T> {
 #[pymethods]
 impl Dataset {
     /// All tokens and labels in one row, and how many tokens each sequence has. Words and classes are lists of strings, `None`
-    /// for a label that may be anything; vectors are arrays. With `all_orders` every sequence stands for all its orderings.
+    /// for a label that may be anything, or arrays of integers, -100 for such a label; vectors are arrays [tokens, d]. With
+    /// `all_orders` every sequence stands for all its orderings.
     #[new]
-    #[pyo3(signature = (tokens, lengths, labels=None, *, integer_tokens=false, integer_labels=false, all_orders=false))]
+    #[pyo3(signature = (tokens, lengths, labels=None, *, all_orders=false))]
     fn new(
         tokens: &Bound<'_, PyAny>,
         lengths: Vec<usize>,
         labels: Option<&Bound<'_, PyAny>>,
-        integer_tokens: bool,
-        integer_labels: bool,
         all_orders: bool,
     ) -> PyResult<Self> {
         let mut offsets = vec![0];
@@ -46,12 +49,11 @@ impl Dataset {
         if total == 0 {
             return Err(MonolayerError::new_err("no sequences; give at least one"));
         }
-        let tokens = tokens_of(tokens)?;
-        let labels = labels.map_or(Ok(Labels::None), labels_of)?;
+        let (tokens, token_names) = tokens_of(tokens)?;
+        let (labels, label_names) = labels.map_or(Ok((Labels::None, Names::Strings)), labels_of)?;
         check(total, count(&tokens), "tokens")?;
         labeled(&labels).map_or(Ok(()), |labels| check(total, labels, "labels"))?;
-        let names = |integers: bool| if integers { Names::Integers } else { Names::Strings };
-        let written = Written { tokens: names(integer_tokens), labels: names(integer_labels) };
+        let written = Written { tokens: token_names, labels: label_names };
         let orderings = if all_orders { Orderings::All } else { Orderings::Given };
         let name = "<memory>".to_owned();
         let data = monolayer::Dataset {
@@ -135,37 +137,49 @@ impl Dataset {
     }
 
     /// The canonical form: one JSON line per sequence.
-    fn canonical(&self) -> PyResult<String> {
+    fn canonical(&self, py: Python<'_>) -> PyResult<String> {
         let mut bytes = Vec::new();
-        self.data.write_canonical(&mut bytes)?;
+        py.detach(|| self.data.write_canonical(&mut bytes))?;
         Ok(String::from_utf8(bytes)?)
     }
 }
 
-/// Words as a list, or vectors as an array.
-fn tokens_of(tokens: &Bound<'_, PyAny>) -> PyResult<Tokens> {
+/// Words as a list, ids or vectors as an array; and how they were written.
+fn tokens_of(tokens: &Bound<'_, PyAny>) -> PyResult<(Tokens, Names)> {
+    let mut vocabulary = Vocabulary::default();
     if let Ok(list) = tokens.cast::<PyList>() {
-        let mut vocabulary = Vocabulary::default();
         let word = |word: Bound<'_, PyAny>| Ok(vocabulary.add(word.cast::<PyString>()?.to_str()?));
         let word_ids = list.iter().map(word).collect::<PyResult<_>>()?;
-        return Ok(Tokens::Words { word_ids, vocabulary });
+        return Ok((Tokens::Words { word_ids, vocabulary }, Names::Strings));
+    }
+    if let Ok(ids) = tokens.extract::<PyReadonlyArray1<'_, i64>>() {
+        let mut seen = HashMap::new();
+        let id = |id: &i64| *seen.entry(*id).or_insert_with(|| vocabulary.add(&id.to_string()));
+        let word_ids = ids.as_slice()?.iter().map(id).collect();
+        return Ok((Tokens::Words { word_ids, vocabulary }, Names::Integers));
     }
     let (d, data) = vectors(tokens)?;
-    Ok(Tokens::Vectors { d, data })
+    Ok((Tokens::Vectors { d, data }, Names::Strings))
 }
 
-/// Classes as a list, or vectors as an array.
-fn labels_of(labels: &Bound<'_, PyAny>) -> PyResult<Labels> {
+/// Classes as a list or an array of integers, or vectors as an array; and how they were written.
+fn labels_of(labels: &Bound<'_, PyAny>) -> PyResult<(Labels, Names)> {
+    let mut names = Vocabulary::default();
     if let Ok(list) = labels.cast::<PyList>() {
-        let mut names = Vocabulary::default();
         let class = |name: Bound<'_, PyAny>| {
             Ok(if name.is_none() { None } else { Some(names.add(name.cast::<PyString>()?.to_str()?)) })
         };
         let label_ids = list.iter().map(class).collect::<PyResult<_>>()?;
-        return Ok(Labels::Classes { label_ids, names });
+        return Ok((Labels::Classes { label_ids, names }, Names::Strings));
+    }
+    if let Ok(classes) = labels.extract::<PyReadonlyArray1<'_, i64>>() {
+        let mut seen = HashMap::from([(FREE, None)]);
+        let class = |class: &i64| *seen.entry(*class).or_insert_with(|| Some(names.add(&class.to_string())));
+        let label_ids = classes.as_slice()?.iter().map(class).collect();
+        return Ok((Labels::Classes { label_ids, names }, Names::Integers));
     }
     let (d, data) = vectors(labels)?;
-    Ok(Labels::Vectors { d, data })
+    Ok((Labels::Vectors { d, data }, Names::Strings))
 }
 
 /// The rows of an array, finite. Negative zero becomes zero, as in files.

@@ -3,14 +3,16 @@
 use std::path::PathBuf;
 use std::str::FromStr as _;
 
+use monolayer::memorize::Effort;
 use monolayer::memorize::alphabet::architecture::{Gates, Reads};
 use monolayer::model::certificate_file;
 use monolayer::paper::transformer::Transformer;
 use monolayer::{AnyModel, Compiled, Error, Mask, Memorizer, Method, Precision, Predictions};
 use monolayer_check::open_data;
-use numpy::{IntoPyArray as _, PyArray1, PyArray2, PyArrayMethods as _};
+use monolayer_cli::MaskArg;
+use numpy::{IntoPyArray as _, PyArray1, PyArray2, PyArrayMethods as _, PyReadonlyArray2, PyUntypedArrayMethods as _};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::dataset::{Dataset, said};
 use crate::job::{self, MonolayerError};
@@ -27,7 +29,7 @@ pub struct Model {
 #[pyo3(signature = (data, progress=None, **options))]
 pub fn memorize(
     py: Python<'_>,
-    data: &Dataset,
+    data: Py<Dataset>,
     progress: Option<&Bound<'_, PyAny>>,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Model> {
@@ -40,9 +42,8 @@ pub fn memorize(
         }
         memorizer = set(memorizer, &name, &value)?;
     }
-    let data = &data.data;
-    let compiled = job::run(py, progress, candidates, |progress| {
-        memorizer.on_progress(|tried, _gap| progress.add(tried)).compile(data)
+    let compiled = job::run(py, progress, candidates, move |progress| {
+        memorizer.on_progress(|tried, _gap| progress.add(tried)).compile(&data.get().data)
     })?;
     Ok(Model { model: compiled.model().clone(), compiled: Some(compiled) })
 }
@@ -56,7 +57,8 @@ fn set<'a>(memorizer: Memorizer<'a>, name: &str, value: &Bound<'_, PyAny>) -> Py
         "embedding" if text()? == "free" => memorizer.free(true),
         "embedding" => memorizer.embedding(said(text()?.parse())?),
         "positions" => memorizer.positions(said(text()?.parse())?),
-        "mask" => memorizer.mask(mask(&text()?)?),
+        "mask" => memorizer.mask(mask(value)?),
+        "effort" => memorizer.effort(effort(&text()?)?),
         "start" => memorizer.start(value.extract()?),
         "reads" => memorizer.reads(said(Reads::from_str(&text()?))?),
         "gates" => memorizer.gates(said(Gates::from_str(&text()?))?),
@@ -69,12 +71,24 @@ fn set<'a>(memorizer: Memorizer<'a>, name: &str, value: &Bound<'_, PyAny>) -> Py
     })
 }
 
-fn mask(name: &str) -> PyResult<Mask> {
-    match name {
-        "none" => Ok(Mask::None),
-        "causal" => Ok(Mask::Causal),
-        _ => said(Err(Error::setting(format!("no mask {name:?}"), "give \"none\" or \"causal\""))),
+/// A mask by its name, as on the command line, or a matrix [n, n] of zeros and ones.
+fn mask(value: &Bound<'_, PyAny>) -> PyResult<Mask> {
+    if let Ok(rows) = value.extract::<PyReadonlyArray2<'_, u8>>() {
+        let [size, width] = [rows.shape()[0], rows.shape()[1]];
+        if size != width {
+            let what = format!("a mask of {size} rows and {width} columns");
+            return said(Err(Error::setting(what, "give as many rows as columns")));
+        }
+        return said(Mask::matrix(size, rows.as_array().iter().copied().collect()));
     }
+    let name: String = value.extract()?;
+    let mask = name.parse::<MaskArg>().map_err(|help| Error::setting(format!("no mask {name:?}"), &help));
+    said(mask.and_then(|mask| mask.open()))
+}
+
+fn effort(name: &str) -> PyResult<Effort> {
+    let unknown = |_| Error::setting(format!("no effort {name:?}"), "give \"fast\", \"default\" or \"high\"");
+    said(serde_json::from_value(serde_json::Value::from(name)).map_err(unknown))
 }
 
 fn precision(name: &str) -> PyResult<Precision> {
@@ -101,7 +115,7 @@ pub fn load(py: Python<'_>, dir: PathBuf) -> PyResult<Model> {
 pub fn verify(
     py: Python<'_>,
     dir: PathBuf,
-    data: Option<&Dataset>,
+    data: Option<Py<Dataset>>,
     progress: Option<&Bound<'_, PyAny>>,
     precision: Option<&str>,
     claims: Option<Vec<String>>,
@@ -112,8 +126,8 @@ pub fn verify(
             .ok_or_else(|| MonolayerError::new_err(format!("no arithmetic {name:?}; give f32, f64 or real")))
     };
     let precision = precision.map(known).transpose()?;
-    let data = data.map(|data| &data.data);
-    job::run(py, progress, 0, |progress| {
+    job::run(py, progress, 0, move |progress| {
+        let data = data.as_ref().map(|data| &data.get().data);
         let on_progress = |done: usize, total: usize| progress.at(done, total);
         let options = monolayer_check::Options {
             precision,
@@ -139,14 +153,14 @@ impl Model {
     /// Labels, as indices into the model's, or output vectors.
     #[pyo3(signature = (data, progress=None))]
     fn predict<'py>(
-        &self,
+        slf: Py<Self>,
         py: Python<'py>,
-        data: &Dataset,
+        data: Py<Dataset>,
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (model, data) = (&self.model, &data.data);
-        let predictions =
-            job::run(py, progress, data.tokens(), |progress| model.predict_with(data, &|n| progress.add(n)))?;
+        let predictions = job::run(py, progress, data.get().data.tokens(), move |progress| {
+            slf.get().model.predict_with(&data.get().data, &|n| progress.add(n))
+        })?;
         match predictions {
             Predictions::Labels(labels) => Ok(PyArray1::from_vec(py, labels).into_any()),
             Predictions::Outputs(outputs) => {
@@ -165,8 +179,9 @@ impl Model {
     }
 
     /// The bytes of an ONNX file that computes the same.
-    fn onnx(&self) -> PyResult<Vec<u8>> {
-        said(self.model.onnx())
+    fn onnx<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = said(py.detach(|| self.model.onnx()))?;
+        Ok(PyBytes::new(py, &bytes))
     }
 
     /// config.json, as text.

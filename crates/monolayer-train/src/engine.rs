@@ -11,10 +11,10 @@ use monolayer::arithmetic::kernels::{self, Real};
 use crate::architecture::{Architecture, Layout};
 pub use crate::batch::{Batch, Diverged, Evaluation, Step, Targets, Times, Tokens};
 use crate::lazy_adam::{CatchUp, catch_ups};
-use crate::loss::arg_max;
 use crate::optimizer::{Optimizer, Update};
 pub use crate::pass::Parameters;
 use crate::pass::{Chunk, Pass};
+use monolayer::arithmetic::arg_max;
 
 /// About as many tokens are in a chunk of a batch, the work of one thread.
 pub const CHUNK: usize = 256;

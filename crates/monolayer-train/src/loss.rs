@@ -1,5 +1,6 @@
 //! The losses and their gradients: cross-entropy of a linear head's scores, squared error of output vectors.
 
+use monolayer::arithmetic::arg_max;
 use monolayer::arithmetic::kernels::Real;
 
 /// Below this size a gradient counts as 0: it changes nothing, and products with it would be subnormal and slow.
@@ -14,11 +15,6 @@ pub struct Sum {
     pub loss: f64,
     /// Tokens with the right label (0 for vectors).
     pub right: usize,
-}
-
-/// The first largest score.
-pub fn arg_max<R: Real>(scores: &[R]) -> usize {
-    (1..scores.len()).fold(0, |best, i| if scores[i] > scores[best] { i } else { best })
 }
 
 /// Cross-entropy -log softmax(scores)[label], summed over the tokens with a label. Scores become their gradients, times `scale`.

@@ -20,6 +20,7 @@ use serde_json::json;
 
 use super::{DOES, Outcome, Shared, context};
 use crate::output::table;
+use monolayer::arithmetic::arg_max;
 
 /// Measure speed, next to the machine's limit or to PyTorch, measured in the same run
 #[derive(clap::Args)]
@@ -79,8 +80,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
 /// Seconds for both ways of running a model, the table of open units included in the first, and whether they agree.
 fn predict<R: Real>(model: &Model<R>, data: &Dataset) -> Result<Outcome> {
     let inputs = model.inputs(data)?;
-    let label =
-        |_: usize, scores: &[R]| (1..scores.len()).fold(0, |best, i| if scores[i] > scores[best] { i } else { best });
+    let label = |_: usize, scores: &[R]| arg_max(scores);
     let start = Instant::now();
     let sparse = model.sparse(&inputs);
     let gated = model.run_with(&inputs, sparse.as_ref(), &|_| {}, label);

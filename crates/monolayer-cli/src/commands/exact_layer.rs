@@ -4,7 +4,8 @@ use std::path::Path;
 
 use anyhow::Result;
 use dashu_ratio::RBig;
-use monolayer::model::exact::{map_attention, rational};
+use monolayer::arithmetic::rational;
+use monolayer::model::exact::map_attention;
 use monolayer::paper::attention::Attention;
 use monolayer::{AnyModel, Error, Model};
 

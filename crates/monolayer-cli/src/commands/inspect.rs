@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use dashu_ratio::RBig;
+use monolayer::arithmetic::rational;
 use monolayer::data::Split;
 use monolayer::memorize::paper_parameters;
-use monolayer::model::exact::rational;
 use monolayer::model::file::{self, Config};
 use monolayer::model::mask_file::MaskConfig;
 use monolayer::model::rank::rank;

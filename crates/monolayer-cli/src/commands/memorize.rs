@@ -412,8 +412,8 @@ impl Args {
             return format!("next: monolayer generate {out}, monolayer verify {out} {}\n", self.data);
         }
         format!(
-            "next: monolayer verify {out} {0}, monolayer predict {out} {0}; in PyTorch:\n  import monolayer_torch\n  \
-             model = monolayer_torch.load({1:?})\n  model.predict([...])\n",
+            "next: monolayer verify {out} {0}, monolayer predict {out} {0}; in PyTorch:\n  import monolayer\n  \
+             model = monolayer.torch.load({1:?})\n  model.predict([...])\n",
             self.data,
             out.to_string(),
         )

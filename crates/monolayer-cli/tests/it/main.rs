@@ -7,6 +7,7 @@ mod commands;
 mod common;
 mod context;
 mod experiment;
+mod explain;
 mod free_labels;
 mod hardmax;
 mod label_bits;

@@ -35,7 +35,8 @@ pub fn project(arithmetic: Arithmetic, layer: &Attention<Matrix>, tokens: &[Vec<
         };
         (0..tokens.len() * width).map(one).collect::<Option<Vec<_>>>()
     };
-    let (keys, values, queries) = (all(&layer.w_k)?, all(&layer.w_v)?, all(&layer.w_q)?);
+    let (keys, queries) = (all(&layer.w_k)?, all(&layer.w_q)?);
+    let values = if layer.w_v == layer.w_k { keys.clone() } else { all(&layer.w_v)? };
     let projected = Projected { keys, values, queries, width };
     projected.scores_fit(arithmetic, layer.size).then_some(projected)
 }

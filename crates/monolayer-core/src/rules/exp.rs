@@ -10,36 +10,48 @@ const LARGEST: i32 = 26;
 const LN_2: i128 = 54_916_777_467_707_473_351_141_471_128;
 /// Fractional bits of the Taylor polynomial.
 const POINT: u32 = 62;
+/// Balls that are less than 2 to minus this wide are narrow.
+const NARROW: i32 = 16;
 
 /// Bounds of exp(x 2^-96), as (low, high, e): low 2^e <= exp <= high 2^e; nothing for |x 2^-96| >= 2^26.
 ///
-/// **Rule 2.** Write x = k ln 2 + f with |f| <= 1/2. With f known to 2^-62 and every product of the Taylor polynomial of
+/// **Rule 2.** Write x = k ln 2 + f with |f| <= 0.36. With f known to 2^-62 and every product of the Taylor polynomial of
 /// degree 20 rounded down, the result is off by less than 64 units of 2^-62.
 ///
-/// *Proof.* The constant is off by less than 2^-96, k by less than 2^27, so f by less than 2^-69, and by another 2^-62 when it
-/// is rounded to 62 bits: 1.1 units. The error of term i is below (0.347 times that of term i - 1 + 1.1 |t(i-1)| + 1) / i + 1:
+/// *Proof.* k comes from the leading bits of x and ln 2, so that it is within 1/2 + 2^-6 of x / ln 2. The constant is off by less than
+/// 2^-96, k by less than 2^27, so f by less than 2^-69, and by another 2^-62 when it is rounded to 62 bits: 1.1 units. The error
+/// of term i is below (0.36 times that of term i - 1 + 1.1 |t(i-1)| + 1) / i + 1:
 /// 1.1 units for i = 1, 1.9 for i = 2, and less than 1.7 each from there on, so less than 34 in all. The remainder of degree 21 is
 /// below 2^-85. (docs/checker.md has it in more words.)
 pub(crate) fn exp(x: i128) -> Option<(i64, i64, i32)> {
     if x.unsigned_abs() >= 1 << (FRACTION + LARGEST) {
         return None;
     }
-    let k = (2 * x + LN_2).div_euclid(2 * LN_2);
-    let f = (x - k * LN_2) >> (FRACTION as u32 - POINT);
-    let one = 1_i128 << POINT;
-    let (mut term, mut sum) = (one, one);
+    let k = (((2 * x + LN_2) >> 62) as i64).div_euclid((2 * LN_2 >> 62) as i64);
+    let f = ((x - i128::from(k) * LN_2) >> (FRACTION as u32 - POINT)) as i64;
+    let (mut term, mut sum) = (1_i64 << POINT, 1_i64 << POINT);
     for i in 1..=20 {
-        term = ((term * f) >> POINT).div_euclid(i);
+        term = ((i128::from(term) * i128::from(f) >> POINT) as i64).div_euclid(i);
         sum += term;
     }
-    Some(((sum - 64) as i64, (sum + 64) as i64, k as i32 - POINT as i32))
+    Some((sum - 64, sum + 64, k as i32 - POINT as i32))
 }
 
 /// A ball around exp of everything in a ball. Below -2^26 it is between 0 and 2^-2^26; above 2^26 there is none.
+///
+/// The upper end of a narrow ball follows from the lower one: exp(x + d) <= exp(x) (1 + d + d^2) for 0 <= d <= 1.
 pub fn exp_ball(x: Ball) -> Option<Ball> {
     let (low, high, e) = x.ends();
     let high = fixed(high, e, true)?;
     let low = fixed(low, e, false);
+    if let Some(width) = low.map(|low| high - low).filter(|width| *width < 1 << (FRACTION - NARROW))
+        && let Some((bottom, top, e)) = low.and_then(exp)
+    {
+        let d = (width >> (FRACTION as u32 - POINT)) + 1;
+        let top = i128::from(top) + ((i128::from(top) * (d + (d >> NARROW) + 1)) >> POINT) + 1;
+        let middle = (i128::from(bottom) + top) >> 1;
+        return Some(Ball::pack(middle, (top - middle).unsigned_abs(), e));
+    }
     let upper = exp(high);
     let Some((_, top, top_e)) = upper else {
         // So far below zero that the bound of the least exponent will do.

@@ -209,7 +209,8 @@ impl Judge<'_> {
         let one = |at: usize| {
             let (id, tokens) = &words[at];
             let vector = &self.inputs.vectors[*id as usize];
-            let word = off_units.as_ref().and_then(|off_units| off_units.word(vector));
+            let read = |&(s, t): &(usize, usize)| Some((t - offsets[s] + start, &heads[s].as_ref()?[t - offsets[s]]));
+            let word = off_units.as_ref().and_then(|off_units| off_units.word(vector, tokens.iter().filter_map(read)));
             let judge = |&(s, t): &(usize, usize)| {
                 let place = t - offsets[s] + start;
                 let z = heads[s].as_ref().map(|all| &all[place - start]);

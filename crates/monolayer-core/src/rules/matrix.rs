@@ -13,6 +13,7 @@ const LONG: usize = 16;
 const APART: i32 = 30;
 
 /// A matrix, row by row; a vector is one row.
+#[derive(PartialEq)]
 pub struct Matrix {
     columns: usize,
     entries: Vec<Dyadic>,

@@ -145,6 +145,8 @@ pub struct Block {
     columns: Vec<Vec<(usize, Ball)>>,
     /// W1(j) . `W_O`(k) for each unit and column.
     pub gains: Vec<Vec<Ball>>,
+    /// Whether hidden units and b2 leave a coordinate as it is: all their weights are 0.
+    passes: Vec<bool>,
 }
 
 /// A hidden unit that is not certainly off.
@@ -185,7 +187,12 @@ impl Block {
             columns.iter().map(gain).collect()
         };
         let gains = (0..part.as_ref().map_or(0, |part| part.hidden)).map(gains).collect();
-        Self { attention, part, columns, gains }
+        let passes = |part: &FeedForward<Matrix>| {
+            let zero = |c: usize| part.b2.at(c).is_zero() && part.w2.weights(c).next().is_none();
+            (0..part.w2.rows()).map(zero).collect()
+        };
+        let passes = part.as_ref().map(passes).unwrap_or_default();
+        Self { attention, part, columns, gains, passes }
     }
 
     /// How many hidden units there are.
@@ -237,6 +244,9 @@ impl Block {
         let on: Vec<&Unit> = units.iter().filter(|unit| !unit.after.is_zero()).collect();
         let fixed = Fixed::new(arithmetic, on.iter().map(|unit| (unit.index, unit.after, unit.after)));
         let coordinate = |c: usize| {
+            if self.passes[c] {
+                return Some(Sum { exact: token.whole[c], rounding: Ball::ZERO });
+            }
             let others = [Term::addend(token.whole[c]), Term::addend(Ball::exact(part.b2.at(c)))];
             let row = part.w2.row(c);
             let products = || on.iter().map(|unit| Term::weighted(row[unit.index], unit.after));

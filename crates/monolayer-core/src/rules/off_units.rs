@@ -11,8 +11,11 @@ use crate::number::Dyadic;
 /// Bits of a weight and of an input in the tables.
 const WEIGHT: i32 = 27;
 const INPUT: i32 = 26;
-/// So many products of a weight and an input fit an i64.
+/// So many products of a weight and an input fit an i64, and so many short ones an i32.
 const MOST_COLUMNS: usize = 256;
+/// Bits that short weights and short inputs leave out: they have 14 and 8, and a sign.
+const WEIGHT_CUT: i32 = 13;
+const INPUT_CUT: i32 = 18;
 
 /// A bound for every unit, as a linear function of word, place and heads' values.
 ///
@@ -24,21 +27,25 @@ pub struct OffUnits<'a> {
     columns: Vec<i32>,
     /// `[q, d]`: weights in units of 2^(grid - columns), rounded down.
     weights: Vec<i32>,
+    /// The same without their last bits, rounded down, and what that may cost a unit but for its inputs.
+    short: Vec<i16>,
+    short_slack: Vec<i64>,
     /// The exponent of each unit's table entries.
     grids: Vec<i32>,
     /// b1, rounding, and what the tables themselves may be off; nothing where that does not fit: such a unit is never off.
     constants: Vec<Option<i64>>,
     places: Vec<Vec<i64>>,
-    /// What the heads' values add to each unit at most, and a place.
-    heads: Vec<Option<i64>>,
-    greatest: Vec<i64>,
+    /// A head's value is between whole numbers of units of 2^this.
+    values: Vec<i32>,
+    /// What each unit reads of the heads' values is between these, in units of 2^(grid - values).
+    gains: Vec<Vec<Ends>>,
 }
 
-/// What a word adds to every unit, and the units that may be on for it.
-pub struct Word {
-    entries: Vec<i64>,
-    open: Vec<usize>,
-}
+/// The lower and the upper end of an interval.
+type Ends = (i64, i64);
+
+/// The units that may be on for a word, with what it adds to each.
+pub struct Word(Vec<(usize, i64)>);
 
 impl<'a> OffUnits<'a> {
     /// Tables for the first block, with the values that the heads have for any token. Nothing where a program may overflow.
@@ -56,16 +63,24 @@ impl<'a> OffUnits<'a> {
         });
         let (whole, off, largest) = reach(network.arithmetic, block, &words, &places, &z)?;
         let columns = largest.iter().map(|x| x.top() - INPUT).collect();
-        let (weights, grids, constants) = (vec![0; block.hidden() * d], vec![], vec![]);
-        let mut off_units =
-            Self { network, columns, weights, grids, constants, places: vec![], heads: vec![], greatest: vec![] };
+        let size = block.hidden() * d;
+        let mut off_units = Self {
+            network,
+            columns,
+            weights: vec![0; size],
+            short: vec![0; size],
+            short_slack: vec![],
+            grids: vec![],
+            constants: vec![],
+            places: vec![],
+            values: z.iter().map(|z| z.top() - INPUT).collect(),
+            gains: vec![],
+        };
         for j in 0..block.hidden() {
             off_units.unit(block, j, &whole, &off)?;
-            off_units.heads.push(off_units.of_heads(j, &z));
         }
-        off_units.places = places.iter().map(|x| off_units.entries(x)).collect();
-        let greatest = |j: usize| off_units.places.iter().map(|place| place[j]).max().unwrap_or(0);
-        off_units.greatest = (0..block.hidden()).map(greatest).collect();
+        let entries = |x: Vec<i32>| (0..block.hidden()).map(|j| off_units.entry(j, &x)).collect();
+        off_units.places = places.iter().map(|x| entries(off_units.units(x))).collect();
         Some(off_units)
     }
 
@@ -76,61 +91,88 @@ impl<'a> OffUnits<'a> {
         let rounding = Term::addend(sum(self.network.arithmetic, terms)?.rounding);
         let constant = real_sum(part.w1.weights(j).map(|(c, w)| Term::weighted(w, off[c])).chain([rounding, bias]));
         let grid = part.w1.weights(j).map(|(c, w)| w.top() + 1 + self.columns[c]).max().unwrap_or(0) - WEIGHT;
-        let (mut slack, mut largest) = (0, 0_i64);
+        let (mut slack, mut largest, mut short_slack) = (0, 0_i64, 0);
         for (c, w) in part.w1.weights(j) {
             let entry = i32::try_from(floor(w.m.into(), w.e + self.columns[c] - grid)).ok()?;
-            self.weights[j * self.columns.len() + c] = entry;
+            let short = (entry >> WEIGHT_CUT) as i16;
+            short_slack += i64::from(short.unsigned_abs()) + 1;
+            (self.weights[j * self.columns.len() + c], self.short[j * self.columns.len() + c]) = (entry, short);
             // Inputs are up to 2^26 units, and off by less than one; the weight is off by less than one; word and place.
             slack += 2 * (i64::from(entry.unsigned_abs()) + (1 << INPUT) + 1);
             largest += i64::from(entry.unsigned_abs()) << INPUT;
         }
-        let (_, high, e) = constant.ends();
-        let high = -floor(-high, e - grid);
+        let high = outward(constant, grid).1;
+        let gains = block.gains[j].iter().zip(&self.values).map(|(gain, e)| outward(*gain, grid - e));
+        let gains: Vec<(i128, i128)> = gains.collect();
+        let all = gains.iter().fold(high.unsigned_abs(), |all, (a, b)| all.max(a.unsigned_abs()).max(b.unsigned_abs()));
         self.grids.push(grid);
-        let fits = high.unsigned_abs() < 1 << 61 && largest < 1 << 61;
-        self.constants.push(fits.then_some(high as i64 + slack));
+        self.short_slack.push(short_slack);
+        self.gains.push(gains.into_iter().map(|(a, b)| (a as i64, b as i64)).collect());
+        self.constants.push((all < 1 << 61 && largest < 1 << 61).then_some(high as i64 + slack));
         Some(())
     }
 
-    /// W1 . x for every unit.
-    fn entries(&self, x: &[Dyadic]) -> Vec<i64> {
+    /// An input in the units of its columns.
+    fn units(&self, x: &[Dyadic]) -> Vec<i32> {
         let unit = |(x, column): (&Dyadic, &i32)| if x.is_zero() { 0 } else { floor(x.m.into(), x.e - column) as i32 };
-        let x: Vec<i32> = x.iter().zip(&self.columns).map(unit).collect();
-        let dot = |row: &[i32]| row.iter().zip(&x).map(|(w, x)| i64::from(*w) * i64::from(*x)).sum();
-        self.weights.chunks_exact(x.len()).map(dot).collect()
+        x.iter().zip(&self.columns).map(unit).collect()
     }
 
-    /// An upper bound of what the heads' values add to unit j; nothing where it does not fit.
-    fn of_heads(&self, j: usize, z: &[Ball]) -> Option<i64> {
-        let mut all = 0_i64;
-        for (gain, z) in self.network.blocks[0].gains[j].iter().zip(z) {
-            let (_, high, e) = gain.times(*z).ends();
-            // What is far below zero may be taken as less far, never what is far above it as less.
-            let high = (-floor(-high, e - self.grids[j])).max(-(1 << 60));
-            all = all.checked_add(i64::try_from(high).ok()?)?;
+    /// W1 . x for a unit.
+    fn entry(&self, j: usize, x: &[i32]) -> i64 {
+        let row = &self.weights[j * x.len()..(j + 1) * x.len()];
+        row.iter().zip(x).map(|(w, x)| i64::from(*w) * i64::from(*x)).sum()
+    }
+
+    /// Bounds of heads' values, in their units.
+    fn ends(&self, z: &[Ball]) -> Vec<Ends> {
+        let ends = |(z, e): (&Ball, &i32)| outward(*z, *e);
+        z.iter().zip(&self.values).map(ends).map(|(low, high)| (low as i64, high as i64)).collect()
+    }
+
+    /// Whether a unit is off, whatever rounding does; `z` are bounds of the heads' values. A product is largest at some ends.
+    fn is_off(&self, j: usize, word: i64, place: i64, z: &[Ends]) -> bool {
+        let Some(constant) = self.constants[j] else { return false };
+        let product = |a: i64, b: i64| i128::from(a) * i128::from(b);
+        let heads = self.gains[j].iter().zip(z).map(|(&(a, b), &(low, high))| {
+            product(a, low).max(product(a, high)).max(product(b, low)).max(product(b, high))
+        });
+        i128::from(word) + i128::from(place) + i128::from(constant) + heads.sum::<i128>() < 0
+    }
+
+    /// The units that may be on for a word, which is at these places, where the heads have these values; nothing where it overflows
+    /// the format. Short numbers tell of most units that they are off: with w = W 2^13 + u and x = X 2^18 + v, 0 <= u < 2^13,
+    /// 0 <= v < 2^18, w x is at most (W X + |W| + |X| + 1) 2^31.
+    pub fn word<'z>(&self, vector: &[Dyadic], at: impl Iterator<Item = (usize, &'z Vec<Ball>)>) -> Option<Word> {
+        let (mut greatest, mut z) = (vec![i64::MIN; self.grids.len()], vec![(i64::MAX, i64::MIN); self.values.len()]);
+        for (place, values) in at {
+            greatest.iter_mut().zip(self.place(place)).for_each(|(all, own)| *all = (*all).max(*own));
+            z.iter_mut().zip(self.ends(values)).for_each(|(all, own)| *all = (all.0.min(own.0), all.1.max(own.1)));
         }
-        Some(all)
+        let x = self.units(&rounded(self.network.arithmetic, vector)?);
+        let short: Vec<i16> = x.iter().map(|x| (x >> INPUT_CUT) as i16).collect();
+        let slack: i64 = short.iter().map(|x| i64::from(x.unsigned_abs())).sum();
+        // At most 2^14 2^8 256 in size.
+        let dot = |row: &[i16]| {
+            let products = row.iter().zip(&short).map(|(w, x)| i32::from(*w).wrapping_mul(i32::from(*x)));
+            i64::from(products.fold(0, i32::wrapping_add))
+        };
+        let off = |j: usize, word: i64| self.is_off(j, word, greatest[j], &z);
+        let rows = self.short.chunks_exact(x.len()).enumerate();
+        let rough = rows.map(|(j, row)| (j, (dot(row) + self.short_slack[j] + slack) << (WEIGHT_CUT + INPUT_CUT)));
+        let open = rough.filter(|(j, word)| !off(*j, *word)).map(|(j, _)| (j, self.entry(j, &x)));
+        Some(Word(open.filter(|(j, word)| !off(*j, *word)).collect()))
     }
 
-    /// Whether a unit is off, whatever rounding does.
-    fn is_off(&self, j: usize, word: i64, place: i64, heads: Option<i64>) -> bool {
-        let parts = [Some(word), Some(place), heads, self.constants[j]];
-        let sum = parts.into_iter().try_fold(0_i128, |sum, part| part.map(|part| sum + i128::from(part)));
-        sum.is_some_and(|sum| sum < 0)
-    }
-
-    /// The table entries of a word; nothing where it overflows the format.
-    pub fn word(&self, vector: &[Dyadic]) -> Option<Word> {
-        let entries = self.entries(&rounded(self.network.arithmetic, vector)?);
-        let off = |j: usize| self.is_off(j, entries[j], self.greatest[j], self.heads[j]);
-        Some(Word { open: (0..entries.len()).filter(|&j| !off(j)).collect(), entries })
+    /// What a place adds to every unit.
+    fn place(&self, place: usize) -> &[i64] {
+        &self.places[place.min(self.places.len() - 1)]
     }
 
     /// The units that are not off for a word at a place.
     pub fn open(&self, word: &Word, place: usize, z: &[Ball]) -> Vec<usize> {
-        let place = &self.places[place.min(self.places.len() - 1)];
-        let off = |j: usize| self.is_off(j, word.entries[j], place[j], self.of_heads(j, z));
-        word.open.iter().copied().filter(|&j| !off(j)).collect()
+        let (place, z) = (self.place(place), self.ends(z));
+        word.0.iter().filter(|(j, word)| !self.is_off(*j, *word, place[*j], &z)).map(|(j, _)| *j).collect()
     }
 }
 
@@ -174,6 +216,12 @@ fn reach(
         all.push(x);
     }
     Some((whole, off, all))
+}
+
+/// The ends of a ball in units of 2^e, rounded outward.
+fn outward(x: Ball, e: i32) -> (i128, i128) {
+    let (low, high, own) = x.ends();
+    (floor(low, own - e), -floor(-high, own - e))
 }
 
 /// m 2^by, rounded down.

@@ -1,4 +1,4 @@
-// A model of one layer with one head of size 1, run in double precision, or in single to see what rounding does.
+// A model of one layer with one head of size 1, in its own precision: Math.fround after every operation where that is f32.
 const unpack = (() => {
   const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   const numbers = (text, single) => {
@@ -21,6 +21,18 @@ const unpack = (() => {
   };
 })();
 
+// How a model is run: as it is, or with attention off, hardmax, another kappa, labels given by hand.
+const asItIs = () => ({ attention: true, hardmax: false, kappa: 1, hinges: [] });
+
+// g(y) over tokens with these keys and values, and the weight of each of them.
+function mix(keys, values, y, hardmax = false) {
+  let top = -Infinity, total = 0, id = 0;
+  for (const k of keys) top = Math.max(top, y * k);
+  const weights = keys.map((k) => (hardmax ? +(y * k === top) : Math.exp(y * k - top)));
+  weights.forEach((w, i) => { total += w; id += w * values[i]; });
+  return { id: id / total, weights: weights.map((w) => w / total) };
+}
+
 class Model {
   constructor(data) {
     this.d = data.d;
@@ -28,15 +40,29 @@ class Model {
     this.mask = data.mask;
     this.maxLength = data.maxLength;
     this.start = data.start; // a word before every sentence, or null
+    this.round = data.dtype === "f32" ? Math.fround : (x) => x;
     this.rows = new Map(Object.entries(data.rows));
     this.tensors = {};
     for (const [name, tensor] of Object.entries(data.tensors)) this.tensors[name] = unpack(tensor);
-    this.bias = this.tensors["layers.0.feed_forward.b1"] ?? [];
+    const t = (name) => this.tensors[`layers.0.${name}`];
+    this.b1 = t("feed_forward.b1") ?? new Float64Array(0);
+    [this.w1, this.w2, this.b2] = ["w1", "w2", "b2"].map((name) => t(`feed_forward.${name}`));
+    [this.wq, this.wk, this.wv, this.wo] = ["w_q", "w_k", "w_v", "w_o"].map((name) => t(`attention.${name}`));
+    this.q = this.b1.length;
+    // What a unit moves along the id, and what the id itself adds to each score.
+    this.slopes = Float64Array.from({ length: this.q }, (_, j) => this.plainDot(this.w1, j * this.d, this.wo));
+    this.idSays = this.read((i) => this.wo[i]);
+    this.says = new Map();
+    this.projected = new Map();
   }
 
   // The row of a word: [in this page, in the model].
   row(word) {
     return this.rows.get(word) ?? this.rows.get("<unk>");
+  }
+
+  get places() {
+    return (this.maxLength ?? Infinity) - (this.start === null ? 0 : 1);
   }
 
   // Whether the word at place `query` sees the one at place `key`.
@@ -53,84 +79,156 @@ class Model {
     if (words.length === 0) return "Type some words, separated by spaces.";
     const unknown = words.find((word) => this.row(word) === undefined);
     if (unknown !== undefined) return `The model does not know the word “${unknown}”, or this page does not hold it.`;
-    const places = (this.maxLength ?? Infinity) - (this.start === null ? 0 : 1);
-    const most = Math.min(places, this.mask.rows?.length ?? Infinity);
+    const most = Math.min(this.places, this.mask.rows?.length ?? Infinity);
     if (words.length > most) return `At most ${most} words.`;
     return null;
   }
 
-  // g(y) over the tokens of a sentence, and the weight of each of them.
-  static mix(keys, values, y) {
-    const top = Math.max(...keys.map((k) => y * k));
-    const powers = keys.map((k) => Math.exp(y * k - top));
-    const total = powers.reduce((a, b) => a + b, 0);
-    return { id: powers.reduce((sum, w, i) => sum + w * values[i], 0) / total, weights: powers.map((w) => w / total) };
+  dot(weights, start, x) {
+    const { round, d } = this;
+    let sum = 0;
+    for (let i = 0; i < d; i++) sum = round(sum + round(weights[start + i] * x[i]));
+    return sum;
   }
 
-  // What happens to each word. `round` is applied to every intermediate result.
-  run(words, round = (x) => x) {
-    const { d, tensors } = this;
-    const dot = (weights, start, x) => {
-      let sum = 0;
-      for (let i = 0; i < d; i++) sum = round(sum + round(weights[start + i] * x[i]));
-      return sum;
-    };
-    const positions = tensors["positions.weight"];
-    const all = this.start === null ? words : [this.start, ...words], first = all.length - words.length;
-    const tokens = all.map((word, place) => {
-      const start = this.row(word)[0] * d;
-      return Float64Array.from({ length: d }, (_, i) =>
-        round(tensors["embedding.weight"][start + i] + (positions ? positions[place * d + i] : 0)));
-    });
-    const project = (name) => tokens.map((x) => dot(tensors[`layers.0.attention.${name}`], 0, x));
-    const queries = project("w_q"), keys = project("w_k"), values = project("w_v");
-    const output = tensors["layers.0.attention.w_o"];
-    return tokens.slice(first).map((x, own) => {
-      const t = first + own;
-      // Everyone sees the start token; the mask is about the others.
-      const seen = tokens.map((_, i) => i).filter((i) => i < first || this.sees(own, i - first));
-      const [k, v, y] = [seen.map((i) => keys[i]), seen.map((i) => values[i]), queries[t]];
-      const { id, weights } = Model.mix(k, v, y);
-      const h = x.map((value, i) => round(value + round(output[i] * round(id))));
-      const firing = this.firing(h, dot, round);
-      const out = this.feedForward(h, firing, round);
-      const scores = this.labels.map((_, l) => round(dot(tensors["head.weight"], l * d, out) + tensors["head.bias"][l]));
-      return { seen: seen.map((i) => all[i]), keys: k, values: v, y, id, weights, firing, scores, ...this.decide(scores) };
-    });
+  plainDot(weights, start, x) {
+    let sum = 0;
+    for (let i = 0; i < this.d; i++) sum += weights[start + i] * x[i];
+    return sum;
   }
 
-  firing(h, dot, round) {
-    const w1 = this.tensors["layers.0.feed_forward.w1"], found = [];
-    for (let j = 0; j < this.bias.length; j++) {
-      const value = round(dot(w1, j * this.d, h) + this.bias[j]);
-      if (value > 0) found.push({ unit: j, value });
-    }
-    return found;
-  }
-
-  feedForward(h, firing, round) {
-    const w2 = this.tensors["layers.0.feed_forward.w2"], b2 = this.tensors["layers.0.feed_forward.b2"], q = this.bias.length;
-    if (!w2) return h;
-    return h.map((value, i) => {
-      let sum = round(value + b2[i]);
-      for (const { unit, value: a } of firing) sum = round(sum + round(w2[i * q + unit] * a));
-      return sum;
-    });
-  }
-
-  // What a unit that fires adds to the score of each label.
-  push({ unit, value }) {
-    const w2 = this.tensors["layers.0.feed_forward.w2"], head = this.tensors["head.weight"], q = this.bias.length;
+  // What a vector adds to the score of each label.
+  read(vector) {
+    const head = this.tensors["head.weight"];
     return this.labels.map((_, l) => {
       let sum = 0;
-      for (let i = 0; i < this.d; i++) sum += head[l * this.d + i] * w2[i * q + unit] * value;
+      for (let i = 0; i < this.d; i++) { const w = head[l * this.d + i]; if (w !== 0) sum += w * vector(i); }
       return sum;
     });
+  }
+
+  // What a hidden unit adds to each score, per unit of its value.
+  unitSays(j) {
+    if (!this.says.has(j)) this.says.set(j, this.read((i) => this.w2[i * this.q + j]));
+    return this.says.get(j);
+  }
+
+  // A token's vector at a place (of the model's rows of positions), and its query, key and value.
+  token(word, place) {
+    const positions = this.tensors["positions.weight"], embedding = this.tensors["embedding.weight"];
+    const start = this.row(word)[0] * this.d;
+    const x = Float64Array.from({ length: this.d }, (_, i) =>
+      this.round(embedding[start + i] + (positions ? positions[place * this.d + i] : 0)));
+    const [query, key, value] = [this.wq, this.wk, this.wv].map((w) => this.dot(w, 0, x));
+    return { word, x, query, key, value };
+  }
+
+  tokens(words) {
+    const all = this.start === null ? words : [this.start, ...words];
+    return all.map((word, place) => this.token(word, place));
+  }
+
+  // The places that the own word at a place sees, of all, the start token included.
+  seen(own, count) {
+    const first = this.start === null ? 0 : 1, places = first ? [0] : [];
+    for (let i = first; i < count; i++) if (this.sees(own, i - first)) places.push(i);
+    return places;
+  }
+
+  // What happens to each word.
+  run(words, how = asItIs()) {
+    const all = this.tokens(words);
+    return words.map((_, own) => this.finish(all, own, how));
+  }
+
+  finish(all, own, how) {
+    const { round } = this, first = this.start === null ? 0 : 1;
+    const at = this.seen(own, all.length), me = all[first + own];
+    const keys = at.map((i) => all[i].key), values = at.map((i) => all[i].value), y = round(me.query * how.kappa);
+    const { id: mixed, weights } = mix(keys, values, y, how.hardmax);
+    const id = how.attention ? round(mixed) : 0;
+    const h = me.x.map((value, i) => round(value + round(this.wo[i] * id)));
+    const firing = [];
+    for (let j = 0; j < this.q; j++) {
+      const value = round(this.dot(this.w1, j * this.d, h) + this.b1[j]);
+      if (value > 0) firing.push({ unit: j, value });
+    }
+    const out = h.map((value, i) => {
+      let sum = this.b2 ? round(value + this.b2[i]) : value;
+      for (const { unit, value: a } of firing) sum = round(sum + round(this.w2[i * this.q + unit] * a));
+      return sum;
+    });
+    const bias = this.tensors["head.bias"], head = this.tensors["head.weight"];
+    const scores = this.labels.map((_, l) => round(this.dot(head, l * this.d, out) + bias[l]));
+    const token = { at, seen: at.map((i) => all[i].word), keys, values, y, id, mixed, weights, firing, x: me.x, place: own, row: this.row(me.word)[1], scores };
+    for (const hinge of this.hingesOf(token, how)) scores[hinge.label] += bump(hinge, id);
+    return Object.assign(token, this.decide(scores));
+  }
+
+  // The hinges given by hand for this word (at this place, where places count).
+  hingesOf(token, how) {
+    return how.hinges.filter((hinge) => hinge.row === token.row && (this.maxLength === null || hinge.place === token.place));
+  }
+
+  // The id of a word of a sentence alone, in double precision.
+  idOf(words, own, how = asItIs()) {
+    const project = (word, place) => {
+      const name = `${place}:${word}`;
+      if (!this.projected.has(name)) { const { query, key, value } = this.token(word, place); this.projected.set(name, { query, key, value }); }
+      return this.projected.get(name);
+    };
+    if (!how.attention) return 0;
+    const all = (this.start === null ? words : [this.start, ...words]).map((word, place) => project(word, this.maxLength === null ? 0 : place));
+    const first = this.start === null ? 0 : 1, at = this.seen(own, all.length);
+    return mix(at.map((i) => all[i].key), at.map((i) => all[i].value), all[first + own].query * how.kappa, how.hardmax).id;
+  }
+
+  // What each part adds to each score; together they are the score.
+  contributions(token, how = asItIs()) {
+    const parts = [{ name: "the word itself", adds: this.read((i) => token.x[i]) }];
+    parts.push({ name: "attention", adds: this.idSays.map((x) => x * token.id) });
+    for (const { unit, value } of token.firing) parts.push({ name: `unit ${unit}`, unit, value, adds: this.unitSays(unit).map((x) => x * value) });
+    for (const hinge of this.hingesOf(token, how)) {
+      parts.push({ name: "by hand", adds: this.labels.map((_, l) => (l === hinge.label ? bump(hinge, token.id) : 0)) });
+    }
+    if (this.b2) parts.push({ name: "bias of the units", adds: this.read((i) => this.b2[i]) });
+    parts.push({ name: "bias of the labels", adds: this.labels.map((_, l) => this.tensors["head.bias"][l]) });
+    return parts.filter((part) => part.adds.some((x) => x !== 0));
+  }
+
+  // The scores of a token as functions of its id, between two ids: where they bend, and their values.
+  along(token, how, low, high) {
+    const base = [];
+    for (let j = 0; j < this.q; j++) {
+      const at0 = this.plainDot(this.w1, j * this.d, token.x) + this.b1[j], slope = this.slopes[j];
+      if (Math.max(at0 + slope * low, at0 + slope * high) > 0) base.push({ at0, slope, says: this.unitSays(j) });
+    }
+    const still = this.read((i) => token.x[i] + (this.b2 ? this.b2[i] : 0)).map((x, l) => x + this.tensors["head.bias"][l]);
+    const hinges = this.hingesOf(token, how);
+    const scores = (id) => {
+      const out = still.map((x, l) => x + this.idSays[l] * id);
+      for (const { at0, slope, says } of base) {
+        const value = at0 + slope * id;
+        if (value > 0) for (let l = 0; l < out.length; l++) out[l] += says[l] * value;
+      }
+      for (const hinge of hinges) out[hinge.label] += bump(hinge, id);
+      return out;
+    };
+    const bends = [...base.map(({ at0, slope }) => -at0 / slope), ...hinges.flatMap((h) => [h.id - h.half, h.id, h.id + h.half])]
+      .filter((id) => id > low && id < high);
+    return { scores, bends: bends.sort((a, b) => a - b), label: (id) => this.decide(scores(id)).label };
   }
 
   // The first largest score, and its lead over the others.
   decide(scores) {
-    const label = scores.indexOf(Math.max(...scores));
-    return { label, margin: scores[label] - Math.max(...scores.filter((_, l) => l !== label)) };
+    let label = 0, second = -1;
+    for (let l = 1; l < scores.length; l++) if (scores[l] > scores[label]) label = l;
+    for (let l = 0; l < scores.length; l++) if (l !== label && (second < 0 || scores[l] > scores[second])) second = l;
+    return { label, second, margin: second < 0 ? Infinity : scores[label] - scores[second] };
   }
+}
+
+// Three hinges that together are a bump around an id.
+function bump(hinge, id) {
+  return hinge.height * Math.max(0, 1 - Math.abs(id - hinge.id) / hinge.half);
 }

@@ -14,7 +14,7 @@ const page = {
     return sign + (rounded < 1000 ? String(rounded) : rounded.toLocaleString("en-US"));
   },
   element(name, attributes = {}, ...children) {
-    const svg = ["svg", "path", "circle", "line", "text", "rect", "g", "title", "polyline"].includes(name);
+    const svg = ["svg", "path", "circle", "line", "text", "rect", "g", "title", "polyline", "clipPath", "defs"].includes(name);
     const node = svg ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
     for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
     node.append(...children);

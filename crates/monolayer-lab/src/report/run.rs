@@ -67,6 +67,9 @@ pub fn body(directory: &Path, config: &Value) -> Result<Markup> {
     Ok(html! {
         (text::markup(summary))
         div.charts { @for f in &figures { (figure(f)) } }
+        @if figures.is_empty() && measured.iter().any(|(_, rows)| rows.len() == 1) {
+            p.remark { "Measured once, so there is no curve; train with a smaller --eval-every for one." }
+        }
         @for (name, rows) in &measured { (listing(name, rows)) }
         @if !config.is_null() {
             details { summary { "config.json" } pre { (serde_json::to_string_pretty(config).unwrap_or_default()) } }
@@ -134,7 +137,8 @@ fn columns(text: &str) -> Vec<Record> {
         .collect()
 }
 
-/// Measurements of a training as curves: everything against the epoch, or the step, or the first column.
+/// Measurements of a training as curves: what was learned against the epoch, or the step, or the first column. A curve has two
+/// points at least.
 fn curves(rows: &[Record]) -> Vec<Figure> {
     let mut columns: BTreeMap<&str, Vec<Point>> = BTreeMap::new();
     let Some(first) = rows.first() else { return Vec::new() };
@@ -149,15 +153,38 @@ fn curves(rows: &[Record]) -> Vec<Figure> {
         name if name.contains("second") => "s",
         name if name.contains("accuracy") => "share of tokens",
         name if name.contains("loss") => "nats per token",
+        "sequences_right" => "sequences",
+        "firing" => "share of hidden units",
         _ => "as logged",
     };
-    columns
-        .into_iter()
-        .map(|(name, points)| {
-            let axis = Axis::linear(name, unit(name));
-            Figure::new(name, name, Axis::linear(along, &format!("{along}s")), axis).line(name, points)
-        })
-        .collect()
+    let title = |name: &str| match name {
+        "train_accuracy" => "accuracy on the training tokens".to_owned(),
+        "sequences_right" => "sequences with all labels right".to_owned(),
+        "firing" => "hidden units that fire".to_owned(),
+        name => name.replace('_', " "),
+    };
+    // Where time went, and what follows from the epoch, is in the table.
+    let told = |name: &str| !name.starts_with("seconds.") && !name.ends_with("_per_second") && name != "steps";
+    let all = columns.len();
+    columns.retain(|name, points| points.len() > 1 && (told(name) || all == 1));
+    let losses: Vec<&str> =
+        ["loss", "train_loss", "dev.loss"].into_iter().filter(|n| columns.contains_key(n)).collect();
+    let of_losses = losses.join(", ");
+    let mut figures = Vec::new();
+    let x = || Axis::linear(along, &format!("{along}s"));
+    if losses.len() > 1 {
+        let empty = Figure::new("loss", &of_losses, x(), Axis::linear("loss", "nats per token"));
+        figures.push(losses.iter().fold(empty, |figure, name| {
+            let points = columns.remove(name).unwrap_or_default();
+            figure.line(*name, points)
+        }));
+    }
+    figures.extend(
+        columns.into_iter().map(|(name, points)| {
+            Figure::new(name, title(name), x(), Axis::linear(name, unit(name))).line(name, points)
+        }),
+    );
+    figures
 }
 
 fn listing(name: &str, rows: &[Record]) -> Markup {

@@ -47,6 +47,7 @@ pub fn tour<R: Real>(directory: &Path, model: &Model<R>, data: &Dataset) -> Resu
         "dtype": config.dtype,
         "maxLength": config.max_length,
         "start": config.start,
+        "text": model.source.text().map(|text| json!({ "split": text.split, "end": text.end })),
         "mask": model.transformer.layers[0].attention.as_ref().map(|a| mask(&a.mask)),
         "tensors": numbers,
         "rows": rows,

@@ -95,7 +95,14 @@ fn the_picture_shows_every_context_of_its_word() {
     let compiled = Memorizer::new().candidates(32).compile(&data).unwrap();
     let drawn = |word: &str| picture::ids(compiled.model(), &data, word, 0);
     let svg = drawn("May").unwrap().svg_file("ids");
-    for sentence in ["May sails in May .  PER", "May and June are dry .  DATE", "May I sail the May ?  O"] {
+    for sentence in [
+        "[May] sails in May . → PER",
+        "[May] and June are dry . → DATE",
+        "[May] I sail the May ? → O",
+        ">context id g(y)<",
+        ">query y<",
+        ">0<",
+    ] {
         assert!(svg.contains(sentence), "{sentence}");
     }
     assert!(drawn("Sail").is_err());

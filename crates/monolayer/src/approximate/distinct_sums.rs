@@ -3,6 +3,7 @@
 //! With such codes the sum over a sequence's tokens tells the multiset of the others apart, so that ids are whole numbers
 //! and as far from each other as whole numbers are.
 
+use crate::arithmetic::{gcd, is_prime};
 use std::collections::HashSet;
 
 /// Steps through a finite field, at most.
@@ -114,14 +115,6 @@ fn logarithms(q: u64, h: usize, order: u64) -> Option<Vec<u64>> {
         }
     }
     None
-}
-
-fn is_prime(q: u64) -> bool {
-    q >= 2 && (2..q).take_while(|k| k * k <= q).all(|k| !q.is_multiple_of(k))
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 #[cfg(test)]

@@ -29,6 +29,17 @@ pub trait Function: Sync {
     /// What one output coordinate of one token is over a box of sequences, where the function is defined.
     fn enclose(&self, sequence: &[Interval], token: usize, output: usize) -> Enclosure;
 
+    /// Several enclosures, in the order they are asked for: one call for all, where a call is what costs.
+    fn enclose_all(&self, asked: &[Asked]) -> Vec<Enclosure> {
+        asked.iter().map(|asked| self.enclose(asked.sides, asked.token, asked.output)).collect()
+    }
+
+    /// How many cells are looked at together, so that [`Self::enclose_all`] is asked for many boxes at once. Results do not
+    /// depend on it.
+    fn together(&self) -> usize {
+        1
+    }
+
     /// What a certificate calls it: an expression that a checker can read, or words for people.
     fn description(&self) -> String;
 
@@ -36,6 +47,17 @@ pub trait Function: Sync {
     fn assumption(&self) -> Option<String> {
         None
     }
+}
+
+/// A box of sequences, and the output token and coordinate that are asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// The box, row-major `[n, d]`.
+    pub sides: &'a [Interval],
+    /// The output token.
+    pub token: usize,
+    /// Its coordinate.
+    pub output: usize,
 }
 
 /// One output over a box: its range, and how it changes.
@@ -50,6 +72,22 @@ pub struct Enclosure {
     pub slopes: Vec<Interval>,
     /// A constant with |f(x) - f(c)| <= constant * max |x_i - c_i|, where that says more than the slopes.
     pub lipschitz: Option<f64>,
+}
+
+impl Enclosure {
+    /// From the value at the center of a box, as far as a Lipschitz constant in the sup norm allows.
+    pub fn lipschitz(sides: &[Interval], at_center: f64, constant: f64) -> Self {
+        let radius = |x: &Interval| (*x - Interval::point(x.center())).magnitude();
+        let farthest = sides.iter().map(radius).fold(0.0, f64::max);
+        let change = rounding::mul_up(constant, farthest);
+        let center = Interval::point(at_center);
+        Self {
+            range: center + Interval::new(-change, change),
+            center,
+            slopes: vec![Interval::WHOLE; sides.len()],
+            lipschitz: Some(constant),
+        }
+    }
 }
 
 /// A closure with a Lipschitz constant that its author vouches for.
@@ -98,21 +136,11 @@ impl<F: Fn(&[f64], &mut [f64]) + Sync> Function for Lipschitz<F> {
         (self.f)(sequence, outputs);
     }
 
-    /// From the value at the center, as far as the constant allows.
     fn enclose(&self, sequence: &[Interval], token: usize, output: usize) -> Enclosure {
         let center: Vec<f64> = sequence.iter().map(|x| x.center()).collect();
         let mut outputs = vec![0.0; center.len()];
         self.values(&center, &mut outputs);
-        let radius = |(x, c): (&Interval, &f64)| (*x - Interval::point(*c)).magnitude();
-        let farthest = sequence.iter().zip(&center).map(radius).fold(0.0, f64::max);
-        let change = rounding::mul_up(self.constant, farthest);
-        let center = Interval::point(outputs[token * self.dim + output]);
-        Enclosure {
-            range: center + Interval::new(-change, change),
-            center,
-            slopes: vec![Interval::WHOLE; sequence.len()],
-            lipschitz: Some(self.constant),
-        }
+        Enclosure::lipschitz(sequence, outputs[token * self.dim + output], self.constant)
     }
 
     fn assumption(&self) -> Option<String> {

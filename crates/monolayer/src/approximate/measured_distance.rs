@@ -3,6 +3,7 @@
 //! A rank-1 lattice of Korobov's form, shifted at random: each shift gives an unbiased estimate of the integral, and their
 //! spread says how good the mean of them is.
 
+use crate::arithmetic::is_prime;
 use rand::RngExt as _;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -91,8 +92,4 @@ impl Lattice {
         }
         sum / self.size as f64
     }
-}
-
-fn is_prime(n: u64) -> bool {
-    n >= 2 && (2..n).take_while(|i| i * i <= n).all(|i| !n.is_multiple_of(i))
 }

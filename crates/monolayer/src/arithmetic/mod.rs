@@ -3,6 +3,7 @@
 
 mod ball;
 mod ball_functions;
+mod exact_numbers;
 pub mod float_model;
 mod interval;
 mod interval_functions;
@@ -11,9 +12,12 @@ mod magnitude;
 pub mod matrix;
 mod number;
 pub mod rounding;
+pub mod sign_codes;
 pub mod softmax_error;
 
 pub use ball::Ball;
+pub use exact_numbers::{arg_max, rational};
+pub(crate) use exact_numbers::{binary16, gcd, is_prime};
 pub use interval::Interval;
 pub use magnitude::Magnitude;
 pub use matrix::Matrix;

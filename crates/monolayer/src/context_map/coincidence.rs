@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use dashu_ratio::RBig;
 
+use crate::arithmetic::{gcd, rational};
 use crate::context_map::{ContextMap, Groups, View};
 
 /// Why two different contexts of a token have the same id.
@@ -27,7 +28,7 @@ pub enum Reason {
 
 /// What the id of a token depends on: its projected tokens with their multiplicities, or their mean for a query of 0.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key(Vec<(RBig, usize)>);
+pub struct Key(Vec<(RBig, u64)>);
 
 /// The key of a token with given query that sees given tokens, all projected: two tokens of a group have the same `g` exactly
 /// if their keys are equal.
@@ -73,16 +74,11 @@ pub fn is_zero(view: &View, t: usize) -> bool {
     view.vectors.vector(view.token_ids[t], view.place(t).1).iter().all(|&x| x == 0.0)
 }
 
-/// A float as a rational number.
-pub(crate) fn exact(x: f64) -> RBig {
-    RBig::try_from(x).expect("a finite number")
-}
-
 /// `v . x` for the vector x of token `t`.
 pub(crate) fn exact_projection(view: &View, v: &[f64], t: usize) -> RBig {
     let dot = |x: &[f64]| {
         let terms = x.iter().zip(v).filter(|&(&x, &v)| x != 0.0 && v != 0.0);
-        terms.map(|(&x, &v)| exact(x) * exact(v)).fold(RBig::ZERO, |sum, term| sum + term)
+        terms.map(|(&x, &v)| rational(x) * rational(v)).fold(RBig::ZERO, |sum, term| sum + term)
     };
     let word = dot(view.vectors.words.row(view.token_ids[t] as usize));
     view.vectors.positions.as_ref().map_or(word.clone(), |positions| word + dot(positions.row(view.place(t).1)))
@@ -97,11 +93,4 @@ fn mean_vector(view: &View, t: usize) -> Vec<RBig> {
     let unit = |c: usize| (0..view.vectors.d()).map(|i| f64::from(u8::from(i == c))).collect::<Vec<f64>>();
     let coordinate = |c: usize| view.visible(t).map(|i| exact_projection(view, &unit(c), i)).collect::<Vec<_>>();
     (0..view.vectors.d()).map(|c| mean(&coordinate(c))).collect()
-}
-
-fn gcd(mut a: usize, mut b: usize) -> usize {
-    while b > 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }

@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
+use crate::arithmetic::rational;
 use crate::arithmetic::{Ball, Interval, Magnitude, Number};
-use crate::context_map::coincidence::{Key, exact, exact_projection, key};
+use crate::context_map::coincidence::{Key, exact_projection, key};
 use crate::context_map::{ContextMap, Groups, Member, View};
 use crate::paper::boltzmann::g;
 
@@ -139,7 +140,7 @@ impl<'a> Enclosures<'a> {
     fn key(&self, t: usize) -> Key {
         let project = |enclosure: Interval, v: &[f64], t: usize| {
             let point = enclosure.lo() == enclosure.hi();
-            if point { exact(enclosure.lo()) } else { exact_projection(self.view, v, t) }
+            if point { rational(enclosure.lo()) } else { exact_projection(self.view, v, t) }
         };
         let visible: Vec<_> = self.view.visible(t).map(|i| project(self.keys[i], &self.map.v, i)).collect();
         key(&project(self.queries[t], &self.map.v_q, t), &visible)

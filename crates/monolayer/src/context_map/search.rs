@@ -11,7 +11,8 @@ use rayon::prelude::*;
 
 use crate::context_map::gap_ascent::Slopes;
 use crate::context_map::long_sequence::{LONG, LongSequence};
-use crate::context_map::{Groups, Projection, View, standard_deviation};
+use crate::context_map::{Groups, Member, Projection, View, standard_deviation};
+use crate::data::token_vectors::Projector;
 use crate::paper::attention::Mask;
 
 /// The entries of v are multiples of this unless asked otherwise: projections of sign codes of up to 128 coordinates are then
@@ -96,13 +97,16 @@ impl Search {
         let candidates = if groups.0.is_empty() { 1 } else { self.candidates.max(1) };
         let mut best: Option<(f64, Projection)> = None;
         let mut slopes: Option<Slopes> = None;
+        let mut order = objective.largest_first();
         let mut progress = Vec::new();
         let mut tried = 0;
         while tried < candidates {
             let round = ROUND.min(candidates - tried);
             let refine = tried >= candidates / 4;
             if let (true, None, Some((_, best))) = (refine, &slopes, &best) {
-                slopes = Some(Slopes::new(view, groups, best, &objective.ids(best)));
+                let ids = objective.ids(best);
+                order = objective.closest_first(&ids);
+                slopes = Some(Slopes::new(view, groups, best, &ids));
             }
             let scored: Vec<(f64, Projection)> = (0..round)
                 .into_par_iter()
@@ -112,9 +116,9 @@ impl Search {
                     let projection = match (&best, &slopes) {
                         (Some((_, best)), Some(slopes)) if i % 2 == 0 => self.widened(best, slopes, &mut rng),
                         (Some((_, best)), Some(_)) => self.changed(best, &mut rng),
-                        _ => self.random(view, &mut rng),
+                        _ => self.random(view, &objective.projector, &mut rng),
                     };
-                    (objective.value(&projection), projection)
+                    (objective.value(&projection, &order, best.as_ref().map(|(value, _)| *value)), projection)
                 })
                 .collect();
             for (value, projection) in scored {
@@ -134,7 +138,7 @@ impl Search {
 
     /// A random direction on the grid, and a scale at which scores vary by a fraction of one: where the softmax is far both
     /// from the mean (which does not see order) and from the maximum (which sees one token only).
-    pub(crate) fn random(&self, view: &View, rng: &mut ChaCha8Rng) -> Projection {
+    pub(crate) fn random(&self, view: &View, projector: &Projector, rng: &mut ChaCha8Rng) -> Projection {
         let vectors = view.vectors;
         let entry = |i: usize, rng: &mut ChaCha8Rng| {
             if i < vectors.used { self.on_grid(rng.random_range(-1.0..1.0)) } else { 0.0 }
@@ -142,7 +146,7 @@ impl Search {
         let v: Vec<f64> = (0..vectors.d()).map(|i| entry(i, rng)).collect();
         let sample = &view.token_ids[..view.token_ids.len().min(SAMPLE)];
         let end = view.offsets.partition_point(|&start| start <= sample.len()) - 1;
-        let p = vectors.project(&v, &view.token_ids[..view.offsets[end.max(1)]], &view.offsets[..=end.max(1)]);
+        let p = projector.project(&v, &view.token_ids[..view.offsets[end.max(1)]], &view.offsets[..=end.max(1)]);
         let square = p.iter().map(|p| p * p).sum::<f64>() / p.len() as f64;
         let spread = square.sqrt() * standard_deviation(&p);
         let tau = [0.125, 0.25, 0.5][rng.random_range(0..3)];
@@ -180,89 +184,155 @@ impl Search {
 /// The smallest gap of a candidate over the spread of its ids, evaluated on the sequences that matter only.
 struct Objective<'a> {
     view: &'a View<'a>,
+    projector: Projector<'a>,
     groups: &'a Groups,
-    /// The sequences with members, and the tokens wanted of each; then those of the sample, with all tokens wanted.
-    work: Vec<(usize, Vec<usize>)>,
+    /// The sequence of each member, and its place there.
+    places: Vec<Vec<(usize, usize)>>,
+    /// The sequences of the sample.
     sample: Vec<usize>,
-    /// The long ones among the former, for which there is a faster way.
-    long: Vec<LongSequence>,
+    /// The sequences with members and the tokens wanted of each, where all are long, for which there is a faster way.
+    long: Vec<(LongSequence, Vec<usize>)>,
+}
+
+/// A candidate, ready to be asked for ids.
+struct Projected<'a> {
+    projection: &'a Projection,
+    start: Option<f64>,
+    p: Vec<f64>,
 }
 
 impl<'a> Objective<'a> {
     fn new(view: &'a View<'a>, groups: &'a Groups) -> Self {
-        let mut tokens: Vec<usize> = groups.0.iter().flatten().map(|m| m.token).collect();
-        tokens.sort_unstable();
-        let mut work: Vec<(usize, Vec<usize>)> = Vec::new();
-        for t in tokens {
-            let (sequence, _) = view.place(t);
-            match work.last_mut() {
-                Some((last, list)) if *last == sequence => list.push(t),
-                _ => work.push((sequence, vec![t])),
-            }
-        }
         let sequences = view.offsets.len() - 1;
         let sample = (0..sequences).step_by((view.token_ids.len() / SAMPLE).max(1)).collect();
-        let mut long = Vec::new();
-        if all_long(view) {
-            let sequence = |(sequence, tokens): &(usize, Vec<usize>)| {
-                let (start, end) = (view.offsets[*sequence], view.offsets[*sequence + 1]);
-                LongSequence::new(&view.token_ids[start..end], tokens.iter().map(|t| t - start))
-            };
-            long = work.iter().map(sequence).collect();
-        }
-        Self { view, groups, work, sample, long }
+        let places = groups.0.iter().map(|group| group.iter().map(|m| view.place(m.token)).collect()).collect();
+        let long = if all_long(view) { long_sequences(view, groups) } else { Vec::new() };
+        Self { view, projector: Projector::new(view.vectors), groups, places, sample, long }
+    }
+
+    /// The numbers of the groups, those with the most members first.
+    fn largest_first(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.groups.0.len()).collect();
+        order.sort_by_key(|&g| std::cmp::Reverse(self.groups.0[g].len()));
+        order
+    }
+
+    /// The numbers of the groups, those whose members are closest first.
+    fn closest_first(&self, ids: &[f64]) -> Vec<usize> {
+        let gap = |group: &Vec<Member>| smallest_gap(group, group.iter().map(|m| ids[m.token]), &mut Vec::new());
+        let gaps: Vec<f64> = self.groups.0.iter().map(gap).collect();
+        let mut order: Vec<usize> = (0..gaps.len()).collect();
+        order.sort_by(|&a, &b| gaps[a].total_cmp(&gaps[b]));
+        order
+    }
+
+    fn projected<'b>(&self, projection: &'b Projection) -> Projected<'b> {
+        let start = self.view.project_start(&projection.v);
+        let p = self.projector.project(&projection.v, &self.view.token_ids, self.view.offsets);
+        Projected { projection, start, p }
     }
 
     /// `g` of the members of the groups; other tokens have no number.
     fn ids(&self, projection: &Projection) -> Vec<f64> {
-        let start = self.view.project_start(&projection.v);
-        self.ids_of(projection, start, &self.view.project(&projection.v))
-    }
-
-    fn ids_of(&self, projection: &Projection, start: Option<f64>, p: &[f64]) -> Vec<f64> {
-        let view = self.view;
-        let (mut scores, mut wanted) = (Vec::new(), Vec::new());
-        let mut g = vec![f64::NAN; view.token_ids.len()];
-        for ((sequence, tokens), long) in self.work.iter().zip(&self.long) {
-            let p = &p[view.offsets[*sequence]..view.offsets[*sequence + 1]];
-            let ids = long.context_ids(projection.kappa, start, p);
-            tokens.iter().zip(ids).for_each(|(&t, id)| g[t] = id);
+        let projected = self.projected(projection);
+        if !self.long.is_empty() {
+            return self.long_ids(&projected);
         }
-        for (sequence, tokens) in self.work.iter().skip(self.long.len()) {
-            let (first, end) = (view.offsets[*sequence], view.offsets[*sequence + 1]);
-            wanted.clear();
-            projection.context_ids_at(
-                &view.mask,
-                start,
-                &p[first..end],
-                tokens.iter().map(|t| t - first),
-                &mut scores,
-                &mut wanted,
-            );
-            tokens.iter().zip(&wanted).for_each(|(&t, &id)| g[t] = id);
+        let mut g = vec![f64::NAN; self.view.token_ids.len()];
+        let mut room = Room::default();
+        for (n, group) in self.groups.0.iter().enumerate() {
+            self.group_ids(&projected, n, &mut room);
+            group.iter().zip(&room.ids).for_each(|(member, &id)| g[member.token] = id);
         }
         g
     }
 
-    fn value(&self, projection: &Projection) -> f64 {
+    fn long_ids(&self, projected: &Projected) -> Vec<f64> {
         let view = self.view;
-        let (p, start) = (view.project(&projection.v), view.project_start(&projection.v));
-        let g = self.ids_of(projection, start, &p);
-        let (mut scores, mut spread) = (Vec::new(), Vec::new());
+        let mut g = vec![f64::NAN; view.token_ids.len()];
+        for (long, tokens) in &self.long {
+            let (sequence, _) = view.place(tokens[0]);
+            let p = &projected.p[view.offsets[sequence]..view.offsets[sequence + 1]];
+            let ids = long.context_ids(projected.projection.kappa, projected.start, p);
+            tokens.iter().zip(ids).for_each(|(&t, id)| g[t] = id);
+        }
+        g
+    }
+
+    /// The ids of the members of a group, in `room`.
+    fn group_ids(&self, projected: &Projected, group: usize, room: &mut Room) {
+        let Projected { projection, start, p } = projected;
+        room.ids.clear();
+        for &(sequence, place) in &self.places[group] {
+            let p = &p[self.view.offsets[sequence]..self.view.offsets[sequence + 1]];
+            let places = std::iter::once(place);
+            projection.context_ids_at(&self.view.mask, *start, p, places, &mut room.scores, &mut room.ids);
+        }
+    }
+
+    /// The value of a candidate; where it is not above that of the best one, some number that is not, either: a gap that is too
+    /// small ends the search for a smaller one. Groups are looked at in an order that leads to it soon.
+    fn value(&self, projection: &Projection, order: &[usize], best: Option<f64>) -> f64 {
+        let view = self.view;
+        let projected = self.projected(projection);
         if !self.long.is_empty() {
+            let g = self.long_ids(&projected);
             // The tokens that must be told apart stand for all.
-            spread.extend(self.work.iter().flat_map(|(_, tokens)| tokens).map(|&t| g[t]));
+            let spread: Vec<f64> = self.long.iter().flat_map(|(_, tokens)| tokens).map(|&t| g[t]).collect();
             if spread.iter().any(|id| !id.is_finite()) {
                 return 0.0;
             }
+            let gap = self.groups.smallest_gap(|t| g[t]).gap;
+            return if gap > 0.0 { gap / standard_deviation(&spread) } else { 0.0 };
         }
-        for &sequence in self.sample.iter().filter(|_| self.long.is_empty()) {
-            let p = &p[view.offsets[sequence]..view.offsets[sequence + 1]];
-            projection.context_ids_at(&view.mask, start, p, 0..p.len(), &mut scores, &mut spread);
+        let (mut room, mut spread) = (Room::default(), Vec::new());
+        for &sequence in &self.sample {
+            let p = &projected.p[view.offsets[sequence]..view.offsets[sequence + 1]];
+            let places = 0..p.len();
+            projection.context_ids_at(&view.mask, projected.start, p, places, &mut room.scores, &mut spread);
         }
-        let gap = self.groups.smallest_gap(|t| g[t]).gap;
-        if gap > 0.0 { gap / standard_deviation(&spread) } else { 0.0 }
+        let deviation = standard_deviation(&spread);
+        let value = |gap: f64| if gap > 0.0 { gap / deviation } else { 0.0 };
+        let mut smallest = f64::INFINITY;
+        for &g in order {
+            self.group_ids(&projected, g, &mut room);
+            let gap = smallest_gap(&self.groups.0[g], room.ids.iter().copied(), &mut room.sorted);
+            smallest = smallest.min(gap);
+            if best.is_some_and(|best| value(smallest) <= best) {
+                break;
+            }
+        }
+        value(smallest)
     }
+}
+
+/// What the ids of a group are computed in.
+#[derive(Default)]
+struct Room {
+    scores: Vec<f64>,
+    ids: Vec<f64>,
+    sorted: Vec<(f64, u32)>,
+}
+
+/// The smallest distance of the ids of two members with different classes.
+fn smallest_gap(group: &[Member], ids: impl Iterator<Item = f64>, sorted: &mut Vec<(f64, u32)>) -> f64 {
+    sorted.clear();
+    sorted.extend(ids.zip(group).map(|(id, member)| (id, member.class)));
+    sorted.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let differ = sorted.windows(2).filter(|pair| pair[0].1 != pair[1].1);
+    differ.map(|pair| pair[1].0 - pair[0].0).fold(f64::INFINITY, f64::min)
+}
+
+/// The sequences with members, and the tokens wanted of each.
+fn long_sequences(view: &View, groups: &Groups) -> Vec<(LongSequence, Vec<usize>)> {
+    let mut tokens: Vec<usize> = groups.0.iter().flatten().map(|m| m.token).collect();
+    tokens.sort_unstable();
+    let of_sequence = |tokens: &[usize]| {
+        let (sequence, _) = view.place(tokens[0]);
+        let (start, end) = (view.offsets[sequence], view.offsets[sequence + 1]);
+        (LongSequence::new(&view.token_ids[start..end], tokens.iter().map(|t| t - start)), tokens.to_vec())
+    };
+    tokens.chunk_by(|&a, &b| view.place(a).0 == view.place(b).0).map(of_sequence).collect()
 }
 
 /// Whether all sequences are long, and of the kind for which there is a faster way.

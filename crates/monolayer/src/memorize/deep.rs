@@ -21,12 +21,13 @@ use super::vectors::outputs::Outputs;
 use super::vectors::{Apart, Prepared, assemble, compiled_exactly, exact_heads, prepare};
 use super::{Compiled, DeepDetails, Details, Memorizer, Method};
 use crate::arithmetic::matrix::Matrix;
+use crate::arithmetic::rational;
 use crate::context_map::View;
 use crate::data::Dataset;
 use crate::error::{Error, Result};
 use crate::model::LabelHead;
 use crate::model::certificate::CertifiedData;
-use crate::model::exact::{map_attention, rational};
+use crate::model::exact::map_attention;
 use crate::paper::feed_forward::FeedForward;
 use crate::paper::transformer::Layer;
 

@@ -3,10 +3,6 @@
 //! The attention weights are floats, chosen not below what the proof asks for; ids so close together that no float tells them
 //! apart (2^-1000 and far less) are computed with as many bits as it takes. The feed-forward weights are big floats.
 
-use rand::SeedableRng as _;
-use rand_chacha::ChaCha8Rng;
-use rand_distr::{Distribution as _, StandardNormal};
-
 use super::compiled::Right;
 use super::vectors::free_labels::with_label;
 use super::vectors::map_search::first_tokens;
@@ -14,26 +10,26 @@ use super::vectors::outputs::labels_and_outputs;
 use super::vectors::{assemble, exact_heads, token_vectors};
 use super::{Compiled, Details, Memorizer, Method};
 use crate::arithmetic::matrix::Matrix;
+use crate::arithmetic::rational;
 use crate::arithmetic::{Ball, Interval, Magnitude, Number as _};
 use crate::context_map::View;
 use crate::data::Dataset;
 use crate::data::positions::Positions;
-use crate::data::separation::separation;
+use crate::data::separation::{Separation, separation};
 use crate::error::{Error, Result};
 use crate::model::Storage;
 use crate::model::certificate::CertifiedData;
-use crate::model::exact::{center, map_attention, map_block, rational};
+use crate::model::exact::{center, map_attention, map_block};
 use crate::paper::attention::{Attention, Mask, dot};
 use crate::paper::feed_forward::FeedForward;
+use crate::paper::projection::lemma_2;
+use crate::paper::theorem_two::{log2_delta, output_norm, query_scale, score_gap};
 use crate::paper::transformer::Layer;
 
 /// Bits to begin with; doubled until everything is told apart.
 const BITS: usize = 256;
 /// `|F(X) - Y|` must be below `2^-TOLERANCE`.
 const TOLERANCE: i64 = 64;
-/// Random directions to try; each is good with probability `1 - 2 / pi` at least (Lemma 2).
-const DIRECTIONS: usize = 100;
-
 /// Constants are taken so much, relatively, to the safe side of their rounding: 2^-40.
 const SLACK: f64 = 1.0 / (1_u64 << 40) as f64;
 
@@ -66,9 +62,11 @@ pub(super) fn memorize_paper(data: &Dataset, memorizer: &Memorizer) -> Result<Co
         return Err(Error::data(data.location(t), "its context has another label elsewhere", "use another `method`"));
     }
     let constants = Constants::new(&vectors.words, data.longest());
-    let mut rng = ChaCha8Rng::seed_from_u64(memorizer.seed);
-    let v = constants.direction(&vectors.words, &mut rng)?;
-    let a = constants.direction(&vectors.words, &mut rng)?;
+    // Lemma 2 for all words and 0: along v for keys and queries, along a for the ids that the block reads.
+    let d = vectors.words.cols;
+    let words: Vec<f64> = vectors.words.data.iter().copied().chain(std::iter::repeat_n(0.0, d)).collect();
+    let v = lemma_2(d, &words, memorizer.seed)?.v;
+    let a = lemma_2(d, &words, memorizer.seed.wrapping_add(1))?.v;
     let points = outputs.points(vectors.d());
     let attention = constants.attention(&v, &a);
     let contexts = with_label(&agreement.label);
@@ -129,14 +127,14 @@ impl Toy<'_> {
                 let error = self.largest_error(&block, &first, bits)?;
                 if error <= Magnitude::power_of_two(-TOLERANCE) {
                     let log2_error = if error.is_zero() { f64::NEG_INFINITY } else { error.log2().hi() };
-                    let log2_delta = constants.log2_delta().lo();
+                    let log2_delta = constants.log2_delta();
                     let attention = self.attention.clone();
                     return Ok(PaperProof { attention, block, log2_delta, log2_gap, bits, log2_error });
                 }
             }
             bits *= 2;
         }
-        let promised = -constants.log2_delta().lo();
+        let promised = -constants.log2_delta();
         Err(Error::too_close(
             format!("{max_bits} bits do not tell the ids apart; Theorem 2 promises a gap of 2^-{promised:.0} only"),
             "the paper's constants are for toys of a few different tokens; use another `method`",
@@ -184,15 +182,12 @@ fn check(data: &Dataset, view: &View) -> Result<()> {
     Ok(())
 }
 
-/// What the constants of the paper are made of, each enclosed, or on the side that the proof allows.
+/// What the constants of the paper are made of, on the side that the proof allows.
 struct Constants {
-    /// `|V| + 1`.
-    words: Interval,
-    d: Interval,
-    r_min: Interval,
-    r_max: Interval,
-    epsilon: Interval,
-    log_n: Interval,
+    vocabulary: usize,
+    d: usize,
+    n: usize,
+    separation: Separation,
 }
 
 impl Constants {
@@ -200,73 +195,28 @@ impl Constants {
         let s = separation(words.cols, &words.data);
         // The inequalities of Definition 1 are strict, and norms are rounded. A single word is as far from others as one likes.
         let epsilon = if s.epsilon.is_finite() { s.epsilon } else { s.r_min };
-        Self {
-            words: Interval::point(words.rows as f64 + 1.0),
-            d: Interval::point(words.cols as f64),
-            r_min: Interval::point(s.r_min * (1.0 - SLACK)),
-            r_max: Interval::point(s.r_max * (1.0 + SLACK)),
-            epsilon: Interval::point(epsilon * (1.0 - SLACK)),
-            log_n: Interval::point(longest as f64).ln(),
-        }
-    }
-
-    /// `2 log n + 3`, the gap that Lemma 1 asks of scores.
-    fn score_gap(&self) -> Interval {
-        Interval::point(2.0) * self.log_n + Interval::point(3.0)
-    }
-
-    /// (29): `|u^T u'| = (|V| + 1)^4 (pi d / 8) (2 log n + 3) / (epsilon r_min)`.
-    fn scale(&self) -> Interval {
-        let words = self.words.powi(4) * Interval::pi() * self.d / Interval::point(8.0);
-        words * self.score_gap() / (self.epsilon * self.r_min)
-    }
-
-    /// (32): `||W_O u''|| = epsilon / (4 r_max)`.
-    fn output_norm(&self) -> Interval {
-        self.epsilon / (Interval::point(4.0) * self.r_max)
-    }
-
-    /// The logarithm of (8): `2 (log n)^2 epsilon^2 r_min / (r_max^2 (|V|+1)^4 (2 log n + 3) pi d) e^(-2 r_max^2 |u^T u'|)`.
-    fn log2_delta(&self) -> Interval {
-        let two = Interval::point(2.0);
-        let top = two * self.log_n.square() * self.epsilon.square() * self.r_min;
-        let bottom = self.r_max.square() * self.words.powi(4) * self.score_gap() * Interval::pi() * self.d;
-        let exponent = two * self.r_max.square() * self.scale();
-        ((top / bottom).ln() - exponent) / two.ln()
-    }
-
-    /// Lemma 2: a unit vector v with `|v.(x - x')| >= sqrt(8 / (pi d)) |x - x'| / (|V| + 1)^2` for all words and 0.
-    fn direction(&self, words: &Matrix<f64>, rng: &mut ChaCha8Rng) -> Result<Vec<f64>> {
-        let zero = vec![0.0; words.cols];
-        let points: Vec<&[f64]> = words.iter_rows().chain([&zero[..]]).collect();
-        let share = (Interval::point(8.0) / (Interval::pi() * self.d)).sqrt() / self.words.square();
-        let good = |v: &[f64]| {
-            (0..points.len()).flat_map(|i| (0..i).map(move |j| (i, j))).all(|(i, j)| {
-                let pair = points[i].iter().zip(points[j]);
-                let difference: Vec<Interval> = pair.map(|(x, y)| Interval::point(*x) - Interval::point(*y)).collect();
-                let v: Vec<Interval> = v.iter().map(|&v| Interval::point(v)).collect();
-                let norm = dot(&difference, &difference).sqrt();
-                (share * norm).certainly_less(&dot(&v, &difference).abs())
-            })
+        let separation = Separation {
+            r_min: s.r_min * (1.0 - SLACK),
+            r_max: s.r_max * (1.0 + SLACK),
+            epsilon: epsilon * (1.0 - SLACK),
         };
-        for _ in 0..DIRECTIONS {
-            let v: Vec<f64> = (0..words.cols).map(|_| StandardNormal.sample(rng)).collect();
-            let norm = v.iter().map(|x: &f64| x * x).sum::<f64>().sqrt();
-            let v: Vec<f64> = v.iter().map(|x| x / norm).collect();
-            if good(&v) {
-                return Ok(v);
-            }
-        }
-        Err(Error::too_close(
-            format!("no direction of {DIRECTIONS} keeps the tokens apart as Lemma 2 says"),
-            "some are too close together for floats; use another `method`",
-        ))
+        Self { vocabulary: words.rows, d: words.cols, n: longest, separation }
     }
 
-    /// Eq. 20 with `W_K = W_V = v^T`, `W_Q` that times (29), and `W_O` along `a`.
+    /// The logarithm of (8), at least.
+    fn log2_delta(&self) -> f64 {
+        let Separation { r_min, r_max, epsilon } = self.separation;
+        let constants = [r_min, r_max, epsilon].map(Interval::point);
+        log2_delta(self.vocabulary, self.n, self.d, constants, &Interval::pi()).lo()
+    }
+
+    /// Eq. 20 with `W_K = W_V = v^T`, `W_Q` that times (29), and `W_O` along `a` with the length (32).
     fn attention(&self, v: &[f64], a: &[f64]) -> Attention<f64> {
-        let queries: Vec<f64> = v.iter().map(|x| x * self.scale().hi() * (1.0 + SLACK)).collect();
-        let w: Vec<f64> = a.iter().map(|x| x * self.output_norm().lo()).collect();
+        let Separation { r_min, r_max, epsilon } = self.separation;
+        let scale = query_scale(self.vocabulary, self.d, score_gap(self.n), epsilon, r_min).hi();
+        let length = output_norm(epsilon, r_max).lo();
+        let queries: Vec<f64> = v.iter().map(|x| x * scale * (1.0 + SLACK)).collect();
+        let w: Vec<f64> = a.iter().map(|x| x * length).collect();
         Attention::rank_one(Mask::None, v, &queries, &w)
     }
 }

@@ -104,18 +104,18 @@ impl Effort {
     /// For halfspaces around words.
     pub(super) fn for_words(self) -> CoverEffort {
         match self {
-            Self::Fast => CoverEffort { steps: 20, refusals: 1, batch: 4096 },
-            Self::Default => CoverEffort { steps: 60, refusals: 3, batch: 4096 },
-            Self::High => CoverEffort { steps: 1000, refusals: 24, batch: 1 << 16 },
+            Self::Fast => CoverEffort { steps: 20, refusals: 1, together: 16, batch: 4096 },
+            Self::Default => CoverEffort { steps: 100, refusals: 8, together: 4, batch: 4096 },
+            Self::High => CoverEffort { steps: 1000, refusals: 24, together: 1, batch: 1 << 16 },
         }
     }
 
     /// For halfspaces around contexts.
     pub(super) fn for_exceptions(self) -> CoverEffort {
         match self {
-            Self::Fast => CoverEffort { steps: 20, refusals: 1, batch: 4096 },
-            Self::Default => CoverEffort { steps: 200, refusals: 4, batch: 4096 },
-            Self::High => CoverEffort { steps: 3000, refusals: 24, batch: 1 << 16 },
+            Self::Fast => CoverEffort { steps: 60, refusals: 2, together: 8, batch: 4096 },
+            Self::Default => CoverEffort { steps: 400, refusals: 12, together: 4, batch: 4096 },
+            Self::High => CoverEffort { steps: 3000, refusals: 24, together: 1, batch: 1 << 16 },
         }
     }
 }

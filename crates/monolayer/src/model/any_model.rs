@@ -5,7 +5,7 @@ use std::path::Path;
 use dashu_ratio::RBig;
 
 use super::exact::{self, map_model};
-use super::explain::{Neighbor, Trace};
+use super::explain::{Explanation, Neighbor, Trace};
 use super::file::{self, Config};
 use super::source::Source;
 use super::{Model, Predictions, Storage, exact_file};
@@ -198,6 +198,11 @@ impl AnyModel {
     /// What happens to each token of a dataset's sequence `i`.
     pub fn trace(&self, data: &Dataset, i: usize) -> Result<Vec<Trace>> {
         with_floats!(self, model => model.trace(data, i), _model => Err(not_floats()))
+    }
+
+    /// What happens to each token of a dataset's sequence `i`, and why.
+    pub fn explain(&self, data: &Dataset, i: usize) -> Result<Vec<Explanation>> {
+        with_floats!(self, model => model.explain(data, i), _model => Err(not_floats()))
     }
 
     /// See [`Model::neighbors`].

@@ -5,12 +5,13 @@
 //! products as scores, the largest score subtracted, exponentials, sums in any order, everything in the model's precision. A
 //! step is such a program: nothing is carried from one query's softmax to the next, whose weights are others.
 
+use crate::arithmetic::arg_max;
 use crate::arithmetic::kernels::{self, Real};
 use crate::arithmetic::matrix::Matrix;
 use crate::data::Vocabulary;
 use crate::error::{Error, Result};
 use crate::model::mask_file::MaskConfig;
-use crate::model::{AnyModel, Model, UNKNOWN, Words, arg_max};
+use crate::model::{AnyModel, Model, UNKNOWN, Words};
 use crate::paper::attention::{Attention, AttentionHead, AttentionKind};
 use crate::paper::feed_forward::FeedForward;
 
@@ -107,7 +108,7 @@ fn stepper<'a, R: Real>(model: &'a Model<R>) -> Box<dyn FnMut(usize, u32) -> Opt
         let h = through(model, &mut seen, embedding.row(word as usize), place);
         let mut scores = products(&head.weight, &h);
         add(&mut scores, &head.bias);
-        scores.iter().all(|x| x.finite()).then(|| arg_max(&scores))
+        scores.iter().all(|x| x.finite()).then(|| arg_max(&scores) as u32)
     })
 }
 

@@ -12,6 +12,7 @@ use rayon::prelude::*;
 
 use crate::arithmetic::Ball;
 use crate::arithmetic::matrix::Matrix;
+use crate::arithmetic::{arg_max, rational};
 use crate::data::{Dataset, Tokens};
 use crate::error::{Error, Result};
 use crate::model::{LabelHead, Model, OutputHead, Words};
@@ -22,11 +23,6 @@ use crate::paper::transformer::{Layer, Transformer};
 /// Bits that attention is evaluated with at first; doubled until every relu is decided, up to [`MOST_BITS`].
 const BITS: usize = 64;
 const MOST_BITS: usize = 4096;
-
-/// The number `x`, exactly.
-pub fn rational(x: f64) -> RBig {
-    RBig::try_from(x).expect("a finite number")
-}
 
 /// The constant plus the sum of slopes times unknowns; no slopes where all are 0.
 #[derive(Debug, Clone, PartialEq)]
@@ -103,8 +99,7 @@ pub fn outputs(model: &Model<RBig>, data: &Dataset) -> Result<Vec<Vec<RBig>>> {
 /// The labels of a model with a head: the largest score, the lowest index on ties.
 pub fn labels(model: &Model<RBig>, data: &Dataset) -> Result<Vec<u32>> {
     let scores = outputs(model, data)?;
-    let arg_max = |row: &Vec<RBig>| (1..row.len()).fold(0, |best, i| if row[i] > row[best] { i } else { best }) as u32;
-    Ok(scores.iter().map(arg_max).collect())
+    Ok(scores.iter().map(|row| arg_max(row) as u32).collect())
 }
 
 /// A vector of rational numbers.

@@ -58,6 +58,16 @@ pub fn transform_from<R: Real>(transformer: &Transformer<R>, offsets: &[usize], 
 
 /// Eq. 3 on packed tokens: `h + W2 relu(W1 h + b1) + b2`, some hidden units at a time.
 pub fn feed_forward<R: Real>(block: &FeedForward<R>, d: usize, h: &mut [R]) {
+    feed_forward_seen(block, d, h, |_, _, _| ());
+}
+
+/// [`feed_forward`]; `see` is shown, for a token, the values of the hidden units from a number on.
+pub fn feed_forward_seen<R: Real>(
+    block: &FeedForward<R>,
+    d: usize,
+    h: &mut [R],
+    mut see: impl FnMut(usize, usize, &[R]),
+) {
     let q = block.b1.len();
     let before = h.to_vec();
     for row in h.chunks_exact_mut(d) {
@@ -73,7 +83,7 @@ pub fn feed_forward<R: Real>(block: &FeedForward<R>, d: usize, h: &mut [R]) {
             let (w1, b1) = (&block.w1.data[units.start * d..units.end * d], &block.b1[units.clone()]);
             hidden.resize(tokens.len() * units.len(), R::ZERO);
             kernels::product(input, w1, d, &mut hidden, false, Parallelism::None);
-            for row in hidden.chunks_exact_mut(units.len()) {
+            for (token, row) in tokens.clone().zip(hidden.chunks_exact_mut(units.len())) {
                 kernels::vectorized(
                     #[inline(always)]
                     || {
@@ -82,6 +92,7 @@ pub fn feed_forward<R: Real>(block: &FeedForward<R>, d: usize, h: &mut [R]) {
                         }
                     },
                 );
+                see(token, units.start, row);
             }
             // Column `units` of W2, transposed.
             let w2 = &block.w2.data[units.start..];

@@ -25,6 +25,7 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
+use crate::arithmetic::arg_max;
 use crate::arithmetic::kernels::{self, Real};
 use crate::arithmetic::matrix::Matrix;
 use crate::data::context::check_mask;
@@ -267,7 +268,7 @@ impl<R: Real> Model<R> {
         };
         if self.head.is_some() {
             let labels = self.run_with(&inputs, sparse.as_ref(), on_progress, |_, scores| {
-                scores.iter().all(|x| x.finite()).then(|| arg_max(scores))
+                scores.iter().all(|x| x.finite()).then(|| arg_max(scores) as u32)
             });
             let bad = labels.iter().position(Option::is_none);
             bad.map_or_else(|| Ok(Predictions::Labels(labels.into_iter().flatten().collect())), |t| Err(overflow(t)))
@@ -335,11 +336,6 @@ impl<R: Real> Model<R> {
 /// Sequences of word ids, each behind the start token where there is one.
 fn behind(start: Option<u32>, ids: &[u32], offsets: &[usize]) -> Vec<u32> {
     offsets.windows(2).flat_map(|window| start.into_iter().chain(ids[window[0]..window[1]].iter().copied())).collect()
-}
-
-/// The first largest entry.
-fn arg_max<R: Real>(scores: &[R]) -> u32 {
-    (1..scores.len()).fold(0, |best, i| if scores[i] > scores[best] { i } else { best }) as u32
 }
 
 /// A dataset as a model's input.

@@ -1,5 +1,6 @@
 //! Numbers in fewer bytes than the model computes with, where that loses nothing.
 
+use crate::arithmetic::binary16;
 use safetensors::tensor::Dtype;
 
 /// The narrower dtypes, in the order in which they are tried: the first of those with the fewest bytes that hold every number.
@@ -45,16 +46,7 @@ fn decode(dtype: Dtype, bytes: [u8; 4]) -> f64 {
     match dtype {
         Dtype::I8 => f64::from(i8::from_le_bytes([bytes[0]])),
         Dtype::BF16 => f64::from(f32::from_bits(bits << 16)),
-        Dtype::F16 => {
-            let (sign, exponent, fraction) = (bits >> 15, bits >> 10 & 31, bits & 1023);
-            let size = match (exponent, fraction) {
-                (31, 0) => f64::INFINITY,
-                (31, _) => f64::NAN,
-                (0, _) => f64::from(fraction) * (-24_f64).exp2(),
-                _ => f64::from(1024 + fraction) * (f64::from(exponent) - 25.0).exp2(),
-            };
-            if sign == 1 { -size } else { size }
-        }
+        Dtype::F16 => binary16(bits as u16),
         _ => f64::from(f32::from_bits(bits)),
     }
 }

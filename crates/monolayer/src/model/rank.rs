@@ -1,12 +1,13 @@
 //! The exact rank of a matrix of floats.
 
+use crate::arithmetic::rational;
 use dashu_ratio::RBig;
 
 /// The rank of a matrix, row-major with `cols` columns, of finite numbers. Floats are rational numbers, so this is exact:
 /// Gaussian elimination without rounding.
 pub fn rank(cols: usize, data: &[f64]) -> usize {
-    let exact = |&x: &f64| RBig::try_from(x).expect("a finite number");
-    let mut rows: Vec<Vec<RBig>> = data.chunks_exact(cols).map(|row| row.iter().map(exact).collect()).collect();
+    let mut rows: Vec<Vec<RBig>> =
+        data.chunks_exact(cols).map(|row| row.iter().map(|&x| rational(x)).collect()).collect();
     let mut rank = 0;
     for c in 0..cols {
         let Some(pivot) = (rank..rows.len()).find(|&r| !rows[r][c].is_zero()) else { continue };

@@ -7,6 +7,7 @@
 use crate::arithmetic::{Ball, Interval, Number};
 use crate::error::{Error, Result};
 use crate::paper::boltzmann::difference;
+use crate::paper::theorem_two::score_gap;
 
 /// Bits for both sides. Differences are evaluated without cancellation, so few are enough at any scale.
 const PRECISION: usize = 192;
@@ -46,7 +47,7 @@ pub fn lemma_1(a: &[f64], b: &[f64], r: f64) -> Result<Inequality> {
         return does_not_apply(lemma, format!("not all numbers are in [-{r}, {r}]"));
     }
     let union = sorted(a.iter().chain(b));
-    check_gaps(lemma, &union, separation(a.len()))?;
+    check_gaps(lemma, &union, score_gap(a.len()))?;
     if sorted(a) == sorted(b) {
         return does_not_apply(lemma, "the vectors are equal as sets");
     }
@@ -112,7 +113,7 @@ pub fn equation_120(a: &[f64], k: usize) -> Result<[Inequality; 2]> {
         return does_not_apply(lemma, format!("k = {k} is not between 1 and n - 2 = {}", a.len() as i64 - 2));
     }
     check_distinct(lemma, &a)?;
-    check_gaps(lemma, &a, separation(a.len()))?;
+    check_gaps(lemma, &a, score_gap(a.len()))?;
     let raised: Vec<f64> = (0..a.len()).map(|i| a[i.min(k)]).collect();
     let positive = |left: Ball| Inequality { left, right: Ball::zero() };
     let above = difference(&a[..=k], &a, PRECISION)?;
@@ -130,7 +131,7 @@ pub fn lemma_7(a: &[f64], b: &[f64]) -> Result<Inequality> {
     check_lengths(lemma, a, b)?;
     check_distinct(lemma, a)?;
     check_distinct(lemma, b)?;
-    check_gaps(lemma, &sorted(a.iter().chain(b)), separation(a.len()))?;
+    check_gaps(lemma, &sorted(a.iter().chain(b)), score_gap(a.len()))?;
     let (a, b) = (sorted(a), sorted(b));
     let Some(k) = (0..a.len()).find(|&k| a[k] != b[k]) else {
         return does_not_apply(lemma, "the vectors are equal as sets");
@@ -183,7 +184,7 @@ pub fn lemma_m(a: &[f64], b: &[f64]) -> Result<Inequality> {
     let lemma = "Lemma M";
     let n = a.len().max(b.len());
     let union = sorted(a.iter().chain(b));
-    check_gaps(lemma, &union, separation(n))?;
+    check_gaps(lemma, &union, score_gap(n))?;
     let left = difference(a, b, PRECISION)?.abs();
     let top = union[0];
     let count = |x: &[f64], value: f64| x.iter().filter(|&&x| x == value).count();
@@ -242,11 +243,6 @@ fn ball(x: f64) -> Ball {
 fn log_squared(n: usize) -> Ball {
     let log = ball(n as f64).ln();
     log.clone() * log
-}
-
-/// The separation `2 log n + 3`.
-fn separation(n: usize) -> Interval {
-    Interval::point(n as f64).ln() * Interval::point(2.0) + Interval::point(3.0)
 }
 
 /// In decreasing order.

@@ -6,6 +6,7 @@ use rand_distr::{Distribution, StandardNormal};
 
 use crate::arithmetic::{Interval, Number};
 use crate::error::{Error, Result};
+use crate::paper::theorem_two::query_scale;
 
 /// A direction that satisfies Lemma 2.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,10 +81,7 @@ pub fn lemma_3(d: usize, vocabulary: &[f64], delta: f64, seed: u64) -> Result<Sc
     // The constants are right to within a few roundings; Definition 1 asks for anything strictly below them.
     let below = |x: f64| x * (1.0 - 1e-12);
     let epsilon = if constants.epsilon.is_finite() { below(constants.epsilon) } else { 1.0 };
-    let size = Interval::point((points.len() / d) as f64);
-    let kappa = size.powi(4) * Interval::pi() * Interval::point(d as f64) * Interval::point(delta)
-        / (Interval::point(8.0) * Interval::point(epsilon) * Interval::point(below(constants.r_min)));
-    let kappa = kappa.hi();
+    let kappa = query_scale(vocabulary.len() / d, d, Interval::point(delta), epsilon, below(constants.r_min)).hi();
     let projected = sorted(&PointRows { d, rows: vocabulary }, &direction.v);
     let keys = projected.windows(2).map(|w| (w[1].0 - w[0].0).mignitude()).fold(f64::INFINITY, f64::min);
     let queries = projected.iter().map(|p| p.0.mignitude()).fold(f64::INFINITY, f64::min);

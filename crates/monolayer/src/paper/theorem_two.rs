@@ -1,4 +1,4 @@
-//! Theorem 2 as the paper states it: what its own weights guarantee, in logarithms.
+//! Theorem 2 as the paper states it: its constants, and what its own weights guarantee, in logarithms.
 
 use std::f64::consts::PI;
 
@@ -48,8 +48,31 @@ impl Guarantee {
     }
 }
 
+/// `2 log n + 3`: how far apart Lemma 1 asks scores to be.
+pub fn score_gap(n: usize) -> Interval {
+    Interval::point(n as f64).ln() * Interval::point(2.0) + Interval::point(3.0)
+}
+
+/// (29): `|u^T u'| = (|V| + 1)^4 pi d delta / (8 epsilon r_min)` keeps scores `delta` apart (Lemma 3).
+pub fn query_scale(vocabulary: usize, d: usize, delta: Interval, epsilon: f64, r_min: f64) -> Interval {
+    let point = Interval::point;
+    point(vocabulary as f64 + 1.0).powi(4) * Interval::pi() * point(d as f64) * delta
+        / (point(8.0) * point(epsilon) * point(r_min))
+}
+
+/// (32): `||W_O u''|| = epsilon / (4 r_max)`.
+pub fn output_norm(epsilon: f64, r_max: f64) -> Interval {
+    Interval::point(epsilon) / (Interval::point(4.0) * Interval::point(r_max))
+}
+
 /// The binary logarithm of (8) for `[r_min, r_max, epsilon]`. Quotients of lengths first: their squares may overflow.
-fn log2_delta<N: Number>(vocabulary: usize, n: usize, d: usize, [r_min, r_max, epsilon]: [N; 3], pi: &N) -> N {
+pub(crate) fn log2_delta<N: Number>(
+    vocabulary: usize,
+    n: usize,
+    d: usize,
+    [r_min, r_max, epsilon]: [N; 3],
+    pi: &N,
+) -> N {
     let number = |x: usize| N::from_f64(x as f64);
     let log2 = |x: &N| x.ln() / number(2).ln();
     let twice = |x: N| x.clone() + x;

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use dashu_ratio::RBig;
+use monolayer::arithmetic::rational;
 use monolayer::data::{Format, Labels};
 use monolayer::memorize::deep::nonzero;
-use monolayer::model::exact::{self, map_model, rational};
+use monolayer::model::exact::{self, map_model};
 use monolayer::model::exact_file;
 use monolayer::{AnyModel, Compiled, Dataset, Memorizer, Method, Model, Precision};
 use proptest::prelude::*;

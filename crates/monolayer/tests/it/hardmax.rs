@@ -149,7 +149,7 @@ fn what_is_no_witness() {
 #[test]
 fn softmax_tells_the_pair_apart() {
     for (v, length) in [(1e-200, 4), (1e200, 4), (-0.3, 200)] {
-        let gap = softmax_gap(&[RBig::ZERO, monolayer::model::exact::rational(v)], length).unwrap();
+        let gap = softmax_gap(&[RBig::ZERO, monolayer::arithmetic::rational(v)], length).unwrap();
         assert!(gap.coordinate == 1 && gap.gap.is_certainly_positive(), "{v} {gap:?}");
         assert!(gap.gap.to_interval().lo() > 0.1 * f64::abs(v), "{v} {gap:?}");
     }

@@ -12,6 +12,7 @@ mod docs;
 mod errata;
 mod exact;
 mod examples;
+mod explain;
 mod expressions;
 mod free_labels;
 mod grammar;

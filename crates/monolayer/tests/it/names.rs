@@ -122,6 +122,27 @@ fn units_fire_where_their_names_say() {
     assert!(compiled.names().unwrap().units.iter().any(|unit| unit.adds_others.is_some()));
 }
 
+/// Every kind of task, named to the last coordinate and unit.
+#[test]
+fn models_of_all_tasks_have_names() {
+    let kinds = "copy reverse shift shift-2 sort histogram majority parity count length first-occurrence frac-prevs pattern pattern-3 dyck";
+    for kind in kinds.split(' ') {
+        let letters = match kind {
+            "pattern-3" => 3,
+            _ => 2,
+        };
+        let task = format!("task:{kind}:alphabet={letters},length=1..4");
+        let (_, compiled) = check(&Memorizer::new().candidates(64), &Dataset::open(&task).unwrap());
+        let names = compiled.names().unwrap();
+        assert_eq!(names.coordinates.len(), compiled.model().config().d, "{task}");
+        assert!(names.coordinates.contains(&Coordinate::ContextId), "{task}");
+        assert!(names.units.iter().enumerate().all(|(j, named)| named.unit == j), "{task}");
+    }
+    let unknown = Dataset::open("task:nothing:alphabet=2,length=1..4").unwrap_err().to_string();
+    let listed = |kind: &str| unknown.contains(kind);
+    assert!(kinds.split(' ').all(listed), "{unknown}");
+}
+
 #[test]
 #[ignore = "slow: the corpus"]
 fn units_fire_where_their_names_say_on_the_corpus() {

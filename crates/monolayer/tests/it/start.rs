@@ -226,7 +226,7 @@ fn exact_models() {
         outputs: None,
         source: Source::default(),
     };
-    let mut exact = exact::map_model(&model, |&x| exact::rational(x));
+    let mut exact = exact::map_model(&model, |&x| monolayer::arithmetic::rational(x));
     let [data, _] = datasets(&[vec![0], vec![0, 0]]);
     let numbers = |model: &_| -> Vec<f64> {
         exact::outputs(model, &data).unwrap().concat().iter().map(|x| x.to_f64().value()).collect()

@@ -7,6 +7,7 @@ use monolayer::model::names::{Firing, NamedUnit, UnitKind};
 use monolayer::{AnyModel, Error, ModelNames};
 use serde_json::{Value, json};
 
+use crate::commands::unit_words::{digits, id_digits, tokens, word as word_of};
 use crate::output::count;
 
 /// How many tokens a sentence names.
@@ -36,13 +37,14 @@ pub fn about(dir: &Path, model: &AnyModel, unit: Option<usize>, word: Option<&st
         .collect();
     // Places are counted from 1 for people, and the start token has none.
     let first = usize::from(model.config().start.is_none());
-    let text: String = chosen.iter().map(|named| sentence(named, first)).collect();
+    let exact = id_digits(&model.config().dtype);
+    let text: String = chosen.iter().map(|named| sentence(named, first, exact)).collect();
     let none = "no hidden unit fires for it: it gets the label that wins without units\n";
     Ok((json!({ "ids": names.ids, "units": chosen }), if text.is_empty() { none.to_owned() } else { text }))
 }
 
-fn sentence(named: &NamedUnit, first: usize) -> String {
-    let shown: Vec<String> = named.fires.iter().take(SHOWN).map(|firing| tokens(firing, first)).collect();
+fn sentence(named: &NamedUnit, first: usize, exact: usize) -> String {
+    let shown: Vec<String> = named.fires.iter().take(SHOWN).map(|firing| tokens(firing, first, exact)).collect();
     let more = match named.fires.len() - shown.len() {
         0 => String::new(),
         more => format!("; and {} more", count(more)),
@@ -52,7 +54,8 @@ fn sentence(named: &NamedUnit, first: usize) -> String {
         UnitKind::Context => "per unit of the id beyond that",
         _ => "per unit of what it computes",
     };
-    let adds: Vec<String> = named.adds.iter().map(|(label, x)| format!("{} to {label}", digits(*x))).collect();
+    let adds: Vec<String> =
+        named.adds.iter().map(|(label, x)| format!("{} to {}", digits(*x), word_of(label))).collect();
     let computes = match named.activation {
         Some([least, most]) if least == most => format!(" It computes {} for them.", digits(least)),
         Some([least, most]) => format!(" It computes {} to {} for them.", digits(least), digits(most)),
@@ -61,23 +64,4 @@ fn sentence(named: &NamedUnit, first: usize) -> String {
     let adds = if adds.is_empty() { "nothing".to_owned() } else { adds.join(", ") };
     let others = named.adds_others.map_or(String::new(), |x| format!(", at most {} to other labels", digits(x)));
     format!("unit {} fires for {fires}.{computes} It adds {adds}{others}, {per}.\n", named.unit)
-}
-
-fn tokens(firing: &Firing, first: usize) -> String {
-    let word = firing.word.as_deref().unwrap_or("any word");
-    let place = firing.place.map_or(String::new(), |place| format!(" at place {}", place + first));
-    let bound = |side: &str, bound: Option<f64>| {
-        bound.map_or(String::new(), |x| format!(" where the context id is {side} {}", digits(x)))
-    };
-    format!("{word}{place}{}{}", bound("above", firing.id_above), bound("below", firing.id_below))
-}
-
-/// A number in a few digits.
-fn digits(x: f64) -> String {
-    let short = format!("{x:.4}");
-    if short.parse::<f64>().is_ok_and(|y| (y - x).abs() <= 1e-3 * x.abs()) {
-        short.trim_end_matches('0').trim_end_matches('.').to_owned()
-    } else {
-        format!("{x:.3e}")
-    }
 }

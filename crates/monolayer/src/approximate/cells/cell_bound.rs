@@ -2,7 +2,7 @@
 
 use super::Cell;
 use super::box_moments::{BoxMoments, power};
-use crate::approximate::function::Function;
+use crate::approximate::function::{Asked, Enclosure, Function};
 use crate::arithmetic::Interval;
 
 /// Pieces of a cell where a function that is known to be defined still has no bound, at most.
@@ -48,89 +48,179 @@ impl Piece {
     fn blurred(&self) -> bool {
         self.moments.blur().iter().any(|blur| blur.is_infinite())
     }
+
+    /// What is inside of its faces, where it is wide enough.
+    fn inside(&self) -> Option<Vec<Interval>> {
+        let wide = self.sides.iter().all(|side| side.width() >= 64.0 * SHELL);
+        wide.then(|| self.sides.iter().map(|side| Interval::new(side.lo() + SHELL, side.hi() - SHELL)).collect())
+    }
+
+    /// What is left of it around its inside, which the function does not jump in.
+    fn shell(&self) -> Self {
+        // Each side loses SHELL at each end, and a rounding.
+        let lost: f64 = self.sides.iter().map(|side| 2.001 * SHELL / side.width()).sum();
+        let (sides, moments) = (self.sides.clone(), self.moments.clone());
+        Self { sides, volume: lost * self.volume, moments, loose: 0.0, closed: false, whole: false }
+    }
 }
 
-/// What is looked at.
-pub(super) struct CellBound<'a> {
-    f: &'a dyn Function,
-    token: usize,
-    output: usize,
+/// Cuts a piece in two, across the entry that blurs it most, and the longest of these.
+fn halves(piece: &Piece) -> [Vec<Interval>; 2] {
+    let key = |i: usize| (piece.moments.blur()[i], piece.sides[i].width());
+    let order = |i: &usize, j: &usize| {
+        let (first, second) = (key(*i), key(*j));
+        first.0.total_cmp(&second.0).then(first.1.total_cmp(&second.1)).then(j.cmp(i))
+    };
+    let entry = (0..piece.sides.len()).max_by(order).expect("at least one entry");
+    let side = piece.sides[entry];
+    [Interval::new(side.lo(), side.center()), Interval::new(side.center(), side.hi())].map(|half| {
+        let mut sides = piece.sides.clone();
+        sides[entry] = half;
+        sides
+    })
+}
+
+/// One output in one cell, while the cell is being cut: it asks for boxes to be enclosed, and hears what is in them. Many cells
+/// ask side by side, so that a function for which a call is what costs is called for all of them at once.
+pub(super) struct CellBound {
+    /// The place of the output token.
+    pub token: usize,
+    /// The output coordinate.
+    pub output: usize,
     p: f64,
     /// The arrangements of tokens that the cell stands for.
     weight: f64,
+    /// The cell is cut into at most so many pieces,
+    most: usize,
+    /// until loose enclosures add at most this.
+    enough: f64,
     /// The level, as guessed first.
     guess: Option<f64>,
+    pieces: Vec<Piece>,
+    evaluations: usize,
+    wanted: Wanted,
 }
 
-impl<'a> CellBound<'a> {
-    /// An output in a cell that stands for `weight` arrangements of tokens.
-    pub fn new(f: &'a dyn Function, cell: &Cell, output: usize, p: f64, weight: f64) -> Self {
-        Self { f, token: cell.token, output, p, weight, guess: None }
-    }
+/// The boxes that a cell asks for.
+enum Wanted {
+    Nothing,
+    /// All of it.
+    Whole(Vec<Interval>),
+    /// The inside of a piece.
+    Inside(usize, Vec<Interval>),
+    /// The halves of a piece.
+    Halves(usize, [Vec<Interval>; 2]),
+}
 
-    /// Cuts the cell's box into at most `most` pieces, until loose enclosures add at most `enough`.
-    pub fn at(mut self, sides: Vec<Interval>, most: usize, enough: f64) -> BoundedCell {
-        let mut pieces = vec![self.piece(sides)];
-        self.guess = Some(pieces[0].moments.middle());
-        let mut evaluations = 1;
-        loop {
-            let loose: f64 = pieces.iter().map(|piece| piece.loose).sum();
-            let most = if loose.is_infinite() && most > 1 { LAST_RESORT } else { most };
-            if loose <= enough || pieces.len() >= most {
-                return self.conclude(&pieces, evaluations);
-            }
-            let order = |i: &usize, j: &usize| pieces[*i].loose.total_cmp(&pieces[*j].loose).then(j.cmp(i));
-            let worst = (0..pieces.len()).filter(|i| pieces[*i].whole).max_by(order).expect("a cell has an inside");
-            let try_open = pieces[worst].closed && pieces.len() < FEW && pieces[worst].blurred();
-            let opened = if try_open { self.open(&pieces[worst]) } else { None };
-            let [first, second] = opened.unwrap_or_else(|| self.cut(&pieces[worst]));
-            evaluations += 2 + usize::from(try_open);
-            pieces[worst] = first;
-            pieces.push(second);
+/// Cuts cells until each is bounded, all of them side by side.
+pub(super) fn bound_all(f: &dyn Function, mut cells: Vec<CellBound>) -> Vec<BoundedCell> {
+    loop {
+        let asked: Vec<Asked> = cells.iter().flat_map(CellBound::asks).collect();
+        if asked.is_empty() {
+            return cells.iter().map(CellBound::conclude).collect();
+        }
+        let mut heard = f.enclose_all(&asked).into_iter();
+        for cell in &mut cells {
+            cell.hear(&mut heard);
+        }
+    }
+}
+
+impl CellBound {
+    /// An output in a cell that stands for `weight` arrangements of tokens.
+    pub fn new(cell: &Cell, output: usize, p: f64, weight: f64, sides: Vec<Interval>) -> Self {
+        Self {
+            token: cell.token,
+            output,
+            p,
+            weight,
+            most: 1,
+            enough: f64::INFINITY,
+            guess: None,
+            pieces: Vec::new(),
+            evaluations: 0,
+            wanted: Wanted::Whole(sides),
         }
     }
 
-    fn piece(&self, sides: Vec<Interval>) -> Piece {
-        let moments = BoxMoments::new(&self.f.enclose(&sides, self.token, self.output), &sides);
+    /// Cut into at most `most` pieces, until loose enclosures add at most `enough`.
+    pub fn cut_into(self, most: usize, enough: f64) -> Self {
+        Self { most, enough, ..self }
+    }
+
+    /// The boxes that it wants to know about.
+    fn asks(&self) -> impl Iterator<Item = Asked<'_>> {
+        let boxes: &[Vec<Interval>] = match &self.wanted {
+            Wanted::Nothing => &[],
+            Wanted::Whole(sides) | Wanted::Inside(_, sides) => std::slice::from_ref(sides),
+            Wanted::Halves(_, halves) => halves,
+        };
+        boxes.iter().map(|sides| Asked { sides, token: self.token, output: self.output })
+    }
+
+    /// Takes what it asked for, and asks for more.
+    fn hear(&mut self, enclosures: &mut impl Iterator<Item = Enclosure>) {
+        let mut piece = |bound: &Self, sides: Vec<Interval>| {
+            bound.piece(sides, &enclosures.next().expect("an enclosure for each box"))
+        };
+        match std::mem::replace(&mut self.wanted, Wanted::Nothing) {
+            Wanted::Nothing => return,
+            Wanted::Whole(sides) => {
+                let whole = piece(self, sides);
+                self.guess = Some(whole.moments.middle());
+                self.pieces.push(whole);
+                self.evaluations = 1;
+            }
+            Wanted::Inside(worst, sides) => {
+                let core = piece(self, sides);
+                self.evaluations += 1;
+                if core.blurred() {
+                    // The function jumps inside, too.
+                    self.wanted = Wanted::Halves(worst, halves(&self.pieces[worst]));
+                    return;
+                }
+                self.evaluations += 2;
+                let shell = self.pieces[worst].shell();
+                self.pieces[worst] = Piece { closed: false, ..core };
+                self.pieces.push(shell);
+            }
+            Wanted::Halves(worst, [first, second]) => {
+                self.pieces[worst] = piece(self, first);
+                let second = piece(self, second);
+                self.pieces.push(second);
+                self.evaluations += 2;
+            }
+        }
+        self.wanted = self.next();
+    }
+
+    /// What to look at next: the piece that is known worst.
+    fn next(&self) -> Wanted {
+        let pieces = &self.pieces;
+        let loose: f64 = pieces.iter().map(|piece| piece.loose).sum();
+        let most = if loose.is_infinite() && self.most > 1 { LAST_RESORT } else { self.most };
+        if loose <= self.enough || pieces.len() >= most {
+            return Wanted::Nothing;
+        }
+        let order = |i: &usize, j: &usize| pieces[*i].loose.total_cmp(&pieces[*j].loose).then(j.cmp(i));
+        let worst = (0..pieces.len()).filter(|i| pieces[*i].whole).max_by(order).expect("a cell has an inside");
+        let try_open = pieces[worst].closed && pieces.len() < FEW && pieces[worst].blurred();
+        match pieces[worst].inside().filter(|_| try_open) {
+            Some(inside) => Wanted::Inside(worst, inside),
+            None => Wanted::Halves(worst, halves(&pieces[worst])),
+        }
+    }
+
+    fn piece(&self, sides: Vec<Interval>, enclosure: &Enclosure) -> Piece {
+        let moments = BoxMoments::new(enclosure, &sides);
         let volume = self.weight * sides.iter().map(|x| x.width()).product::<f64>();
         let loose = volume * moments.mean(self.guess.unwrap_or_else(|| moments.middle()), self.p).1;
         Piece { sides, volume, moments, loose, closed: true, whole: true }
     }
 
-    /// Cuts a piece in two, across the entry that blurs it most, and the longest of these.
-    fn cut(&self, piece: &Piece) -> [Piece; 2] {
-        let key = |i: usize| (piece.moments.blur()[i], piece.sides[i].width());
-        let order = |i: &usize, j: &usize| {
-            let (first, second) = (key(*i), key(*j));
-            first.0.total_cmp(&second.0).then(first.1.total_cmp(&second.1)).then(j.cmp(i))
-        };
-        let entry = (0..piece.sides.len()).max_by(order).expect("at least one entry");
-        let side = piece.sides[entry];
-        [Interval::new(side.lo(), side.center()), Interval::new(side.center(), side.hi())].map(|half| {
-            let mut sides = piece.sides.clone();
-            sides[entry] = half;
-            self.piece(sides)
-        })
-    }
-
-    /// The inside of a piece, and a shell around it, if the function jumps at the faces only.
-    fn open(&self, piece: &Piece) -> Option<[Piece; 2]> {
-        if piece.sides.iter().any(|side| side.width() < 64.0 * SHELL) {
-            return None;
-        }
-        let inside = piece.sides.iter().map(|side| Interval::new(side.lo() + SHELL, side.hi() - SHELL)).collect();
-        let core = Piece { closed: false, ..self.piece(inside) };
-        if core.blurred() {
-            return None;
-        }
-        // Each side loses SHELL at each end, and a rounding.
-        let lost: f64 = piece.sides.iter().map(|side| 2.001 * SHELL / side.width()).sum();
-        let (sides, moments) = (piece.sides.clone(), piece.moments.clone());
-        Some([core, Piece { sides, volume: lost * piece.volume, moments, loose: 0.0, closed: false, whole: false }])
-    }
-
     /// The level and its error from the pieces.
-    fn conclude(&self, pieces: &[Piece], evaluations: usize) -> BoundedCell {
+    fn conclude(&self) -> BoundedCell {
+        let (pieces, evaluations) = (&self.pieces, self.evaluations);
         let level = self.best_level(pieces);
         let (mut error, mut loose) = (0.0, 0.0);
         for piece in pieces {

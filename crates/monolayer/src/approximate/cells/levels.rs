@@ -6,7 +6,7 @@
 use rayon::prelude::*;
 
 use super::box_moments::SLACK;
-use super::cell_bound::{BoundedCell, CellBound};
+use super::cell_bound::{BoundedCell, CellBound, bound_all};
 use super::{Cells, Grid};
 use crate::approximate::function::Function;
 use crate::arithmetic::Interval;
@@ -62,39 +62,41 @@ pub fn levels(f: &dyn Function, grid: &Grid, p: f64, effort: usize, on_cells: On
     })?;
     // One after the other the outputs of the first cell, of the second, and so on.
     let outputs = count as usize * f.dim();
-    let look = |index: usize, pieces: usize, enough: f64| {
+    let look = |index: usize| {
         let cell = cells.cell((index / f.dim()) as u64);
-        CellBound::new(f, &cell, index % f.dim(), p, cells.multiplicity(&cell)).at(
-            grid.sequence_box(&cell),
-            pieces,
-            enough,
-        )
+        CellBound::new(&cell, index % f.dim(), p, cells.multiplicity(&cell), grid.sequence_box(&cell))
     };
     let tell = |index: usize| {
         if index.is_multiple_of(PORTION) {
             on_cells(PORTION.min(outputs - index), outputs);
         }
     };
-    let first = |index: usize| {
-        tell(index);
-        look(index, 1, f64::INFINITY)
+    let together = f.together().max(1);
+    let first = |start: usize| {
+        let indices = start * together..outputs.min((start + 1) * together);
+        indices.clone().for_each(tell);
+        bound_all(f, indices.map(look).collect())
     };
-    let mut known: Vec<BoundedCell> = (0..outputs).into_par_iter().map(first).collect();
+    let mut known: Vec<BoundedCell> = (0..outputs.div_ceil(together)).into_par_iter().flat_map_iter(first).collect();
     let budget = (effort * outputs).clamp(LEAST, MOST);
     let mut evaluations = outputs;
     let mut pieces = 4;
     while pieces <= UNEVEN * effort {
         let affordable = budget.saturating_sub(evaluations) / (2 * pieces);
         let Some((enough, loose)) = thresholds(&known, affordable) else { break };
-        let again = |(index, known): (usize, &mut BoundedCell)| {
-            tell(index);
-            if known.loose <= loose {
-                return 0;
+        let again = |(chunk, known): (usize, &mut [BoundedCell])| {
+            let index = |i: usize| chunk * together + i;
+            (0..known.len()).map(index).for_each(tell);
+            let some: Vec<usize> = (0..known.len()).filter(|i| known[*i].loose > loose).collect();
+            let cells = some.iter().map(|i| look(index(*i)).cut_into(pieces, enough)).collect();
+            let mut evaluations = 0;
+            for (i, bounded) in some.into_iter().zip(bound_all(f, cells)) {
+                evaluations += bounded.evaluations;
+                known[i] = bounded;
             }
-            *known = look(index, pieces, enough);
-            known.evaluations
+            evaluations
         };
-        evaluations += known.par_iter_mut().enumerate().map(again).sum::<usize>();
+        evaluations += known.par_chunks_mut(together).enumerate().map(again).sum::<usize>();
         pieces *= 4;
     }
     join(f, cells, p, &known, evaluations)

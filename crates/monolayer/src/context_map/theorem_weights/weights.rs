@@ -7,13 +7,13 @@ use rayon::prelude::*;
 
 use super::scores::has_duplicates;
 use crate::arithmetic::Interval;
-use crate::arithmetic::rounding::div_down;
 use crate::context_map::order::projections;
 use crate::context_map::proved_gaps::{largest, output_length};
 use crate::context_map::token_separation::{TokenSeparation, token_separation, tokens};
 use crate::context_map::{ContextMap, Projection, View};
 use crate::error::{Error, Result};
 use crate::paper::projection::{Points, lemma_2_for, length, shortened};
+use crate::paper::theorem_two::{output_norm, query_scale, score_gap};
 
 /// How large the weights are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -79,22 +79,13 @@ impl Weights {
     }
 }
 
-/// `2 ln n + 3`: how far apart Lemma 1 asks scores to be.
-fn lemma_1_gap(n: usize) -> Interval {
-    Interval::point(n as f64).ln() * Interval::point(2.0) + Interval::point(3.0)
-}
-
 /// Theorem 2 as printed.
 fn paper(view: &View, separation: TokenSeparation, n: usize, multisets: bool, seed: u64) -> Result<Weights> {
     let direction = lemma_2_for(&TokenTable::new(view, &separation), seed)?;
-    let point = Interval::point;
-    let gap = lemma_1_gap(n);
-    // (29): (|V| + 1)^4 pi d (2 ln n + 3) / (8 epsilon r_min).
-    let size = point(separation.vocabulary as f64 + 1.0).powi(4) * Interval::pi() * point(view.vectors.d() as f64);
-    let kappa = size * gap / (point(8.0) * point(separation.epsilon_below) * point(separation.r_min_below));
-    let kappa = short_above(kappa.hi());
-    // (32): epsilon / (4 r_max).
-    let w_o = div_down(separation.epsilon_below, 4.0 * separation.r_max_above);
+    let gap = score_gap(n);
+    let (epsilon, r_min) = (separation.epsilon_below, separation.r_min_below);
+    let kappa = short_above(query_scale(separation.vocabulary, view.vectors.d(), gap, epsilon, r_min).hi());
+    let w_o = output_norm(epsilon, separation.r_max_above).lo();
     let map = weights(view, &direction.v, kappa, w_o);
     let log2_promise = promise(view, &map, &separation, n, multisets, gap.hi());
     Ok(Weights { map, kappa, tries: direction.tries, separation, n, multisets, needed: gap.hi(), log2_promise })
@@ -109,7 +100,7 @@ fn certified(
     seed: u64,
     candidates: usize,
 ) -> Result<Weights> {
-    let needed = if multisets { lemma_1_gap(n).hi() } else { 2.0 };
+    let needed = if multisets { score_gap(n).hi() } else { 2.0 };
     let vocabulary = TokenTable::new(view, &separation);
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut draw = || shortened((0..view.vectors.d()).map(|_| StandardNormal.sample(&mut rng)).collect());

@@ -14,6 +14,7 @@ use std::io::Read;
 use safetensors::{Dtype, tensor::TensorView};
 
 use super::{Dataset, Labels, Names, Orderings, Tokens, Vocabulary, Written};
+use crate::arithmetic::binary16;
 use crate::data::free_label::FREE_INTEGER;
 use crate::error::{Error, Location, Result};
 use crate::model::tensor_file;
@@ -157,7 +158,7 @@ pub(super) fn integers<'a>(view: &'a TensorView) -> Option<impl Iterator<Item = 
 /// The entries of a tensor of floats; every one of them is an f64.
 pub(super) fn floats<'a>(view: &'a TensorView) -> Option<impl Iterator<Item = f64> + 'a> {
     let (size, decode): (usize, fn(&[u8]) -> f64) = match view.dtype() {
-        Dtype::F16 => (2, |b| half(u16::from_le_bytes([b[0], b[1]]))),
+        Dtype::F16 => (2, |b| binary16(u16::from_le_bytes([b[0], b[1]]))),
         // bf16 is the upper half of an f32.
         Dtype::BF16 => (2, |b| f32::from_le_bytes([0, 0, b[0], b[1]]).into()),
         Dtype::F32 => (4, |b| f32::from_le_bytes(b.try_into().expect("a chunk")).into()),
@@ -165,18 +166,6 @@ pub(super) fn floats<'a>(view: &'a TensorView) -> Option<impl Iterator<Item = f6
         _ => return None,
     };
     Some(view.data().chunks_exact(size).map(decode))
-}
-
-/// IEEE binary16: 1 bit of sign, 5 of exponent, 10 of mantissa.
-pub(super) fn half(bits: u16) -> f64 {
-    let sign = if bits >> 15 == 0 { 1.0 } else { -1.0 };
-    let (exponent, mantissa) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
-    sign * match exponent {
-        0 => mantissa * (-24_f64).exp2(),
-        31 if mantissa == 0.0 => f64::INFINITY,
-        31 => f64::NAN,
-        _ => (1024.0 + mantissa) * f64::from(exponent - 25).exp2(),
-    }
 }
 
 #[cfg(test)]
@@ -257,9 +246,9 @@ mod tests {
 
     #[test]
     fn half_precision_is_infinite_or_nan_where_it_should_be() {
-        assert_eq!(half(0x7C00), f64::INFINITY);
-        assert_eq!(half(0xFC00), f64::NEG_INFINITY);
-        assert!(half(0x7C01).is_nan());
+        assert_eq!(binary16(0x7C00), f64::INFINITY);
+        assert_eq!(binary16(0xFC00), f64::NEG_INFINITY);
+        assert!(binary16(0x7C01).is_nan());
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The rules of synthetic tasks: what the letters are called, and which label each token has.
 
+use crate::arithmetic::gcd;
+
 /// What a task asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TaskKind {
@@ -111,7 +113,7 @@ impl TaskKind {
                 let mut found = 0;
                 labels.extend((1_u64..).zip(x).map(|(all, &letter)| {
                     found += u64::from(letter == A);
-                    let common = greatest_common_divisor(found, all);
+                    let common = gcd(found, all);
                     ((found / common) << 32) | (all / common)
                 }));
             }
@@ -124,10 +126,6 @@ impl TaskKind {
             Self::Dyck => dyck(x, labels),
         }
     }
-}
-
-fn greatest_common_divisor(a: u64, b: u64) -> u64 {
-    if a == 0 { b } else { greatest_common_divisor(b % a, a) }
 }
 
 /// Whether each prefix is a Dyck word (0), the start of one (1), or neither (2). Bracket `2k` opens, `2k + 1` closes.

@@ -5,6 +5,7 @@
 
 use crate::arithmetic::kernels;
 use crate::arithmetic::matrix::Matrix;
+use crate::arithmetic::sign_codes::SignCodes;
 
 /// Codes, prepared for inner products of one of them with all of them.
 pub struct Codes {
@@ -15,19 +16,14 @@ pub struct Codes {
     scale: f64,
     /// The length of the longest scaled code.
     longest: f64,
-    /// The signs of codes with entries +1 and -1, 64 to a word: one list per 64 columns.
-    signs: Option<Vec<Vec<u64>>>,
+    /// The codes as bits, where all entries are +1 and -1.
+    signs: Option<SignCodes>,
 }
 
 impl Codes {
     /// Codes as rows.
     pub fn new(rows: Matrix<f64>) -> Self {
-        let signs = rows.data.iter().all(|x| x.abs() == 1.0).then(|| {
-            let bits = |chunk: &[f64]| chunk.iter().enumerate().fold(0, |b, (i, &x)| b | (u64::from(x > 0.0) << i));
-            let list =
-                |start: usize| rows.iter_rows().map(|row| bits(&row[start..row.len().min(start + 64)])).collect();
-            (0..rows.cols).step_by(64).map(list).collect()
-        });
+        let signs = SignCodes::new(&rows, 0..rows.cols);
         let largest = rows.data.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
         // A power of two whose inverse is one as well.
         let exponent = if largest > 0.0 { largest.log2().floor().clamp(-1000.0, 1000.0) } else { 0.0 };
@@ -49,35 +45,15 @@ impl Codes {
 
     /// The inner products of all scaled codes with a vector, into the first entries of `scores`.
     fn products(&self, normal: &[f64], scores: &mut [f64]) {
-        let Some(signs) = &self.signs else {
-            for (score, code) in scores.iter_mut().zip(self.scaled.iter_rows()) {
-                *score = code.iter().zip(normal).map(|(x, n)| x * n).sum();
-            }
-            return;
-        };
-        scores.fill(0.0);
-        for (column, normal) in signs.iter().zip(normal.chunks(64)) {
-            let tables = sign_tables(normal);
-            for (score, &bits) in scores.iter_mut().zip(column) {
-                let bytes = bits.to_le_bytes();
-                *score += tables.iter().zip(bytes).map(|(table, byte)| table[byte as usize]).sum::<f64>();
+        match &self.signs {
+            Some(signs) => signs.products(normal, scores),
+            None => {
+                for (score, code) in scores.iter_mut().zip(self.scaled.iter_rows()) {
+                    *score = code.iter().zip(normal).map(|(x, n)| x * n).sum();
+                }
             }
         }
     }
-}
-
-/// For each byte of 64 signs, what the signs in it add to an inner product with a vector.
-fn sign_tables(normal: &[f64]) -> [[f64; 256]; 8] {
-    let mut tables = [[0.0; 256]; 8];
-    for (table, part) in tables.iter_mut().zip(normal.chunks(8)) {
-        table[0] = -part.iter().sum::<f64>();
-        for byte in 1..256_usize {
-            // The lowest sign of the byte is +, which adds twice its weight to what the byte without it has.
-            let weight = part.get(byte.trailing_zeros() as usize).copied().unwrap_or(0.0);
-            table[byte] = table[byte & (byte - 1)] + 2.0 * weight;
-        }
-    }
-    tables
 }
 
 /// The length of a vector.
@@ -164,7 +140,7 @@ impl SampledPart {
         };
         let list = |column: &Vec<u64>| rows.iter().map(|row| row.map_or(0, |row| column[row])).collect();
         Self::Signs {
-            lists: signs.iter().map(list).collect(),
+            lists: signs.words().iter().map(list).collect(),
             columns: codes.rows.cols as f64,
             present: rows.iter().map(|row| if row.is_some() { 1.0 } else { 0.0 }).collect(),
         }
@@ -207,11 +183,38 @@ impl SampledCodes {
 }
 
 /// The lowest and the highest coordinate of ids that some contexts of each word have. Words without such contexts are out of
-/// reach: minus infinity is added to their scores.
+/// reach: theirs are infinite, so that whatever the weight of ids is, they score minus infinity.
 pub(super) struct WordSpans {
     low: Vec<f64>,
     high: Vec<f64>,
-    offset: Vec<f64>,
+    /// 0, or minus infinity.
+    any: Vec<f64>,
+}
+
+impl WordSpans {
+    /// Where the contexts of words score highest for a weight of ids: at a coordinate, whose product with the weight is added.
+    /// Without ids what is added stands there itself, and the factor is 1.
+    fn highest(&self, id: f64) -> (&[f64], f64) {
+        match id {
+            0.0 => (&self.any, 1.0),
+            id if id > 0.0 => (&self.high, id),
+            id => (&self.low, id),
+        }
+    }
+}
+
+/// The highest that the contexts of each block of words score, from the scores of words at the coordinate 0.
+#[inline(always)]
+fn largest_of_blocks(words: &[f64], (ends, factor): (&[f64], f64)) -> Vec<f64> {
+    let mut all = vec![0.0; words.len().div_ceil(BLOCK)];
+    for ((all, words), ends) in all.iter_mut().zip(words.chunks(BLOCK)).zip(ends.chunks(BLOCK)) {
+        let mut bounds = [f64::NEG_INFINITY; BLOCK];
+        for ((bound, word), end) in bounds.iter_mut().zip(words).zip(ends) {
+            *bound = word + factor * end;
+        }
+        *all = kernels::largest(&bounds);
+    }
+    all
 }
 
 /// Words whose scores are looked at together: most such blocks are out of reach as a whole.
@@ -270,6 +273,12 @@ impl<'a> CodePoints<'a> {
             codes.products(place, &mut places);
         }
         CodeScores { words, places, id }
+    }
+
+    /// The scores of a normal of zeros.
+    pub(super) fn zero_scores(&self) -> CodeScores {
+        let places = vec![0.0; self.places.map_or(1, Codes::count)];
+        CodeScores { words: vec![0.0; self.words.count() + 1], places, id: 0.0 }
     }
 
     /// Some points, prepared for steps.
@@ -341,27 +350,17 @@ impl<'a> CodePoints<'a> {
         mut see: impl FnMut(usize, f64, &mut f64),
     ) {
         let top = kernels::largest(&scores.places);
-        let mut bounds = scores.words.clone();
-        let WordSpans { low, high, offset } = spans;
-        kernels::vectorized(
+        let (ends, factor) = spans.highest(scores.id);
+        let largest = kernels::vectorized(
             #[inline(always)]
-            || {
-                for (((bound, &low), &high), &offset) in bounds.iter_mut().zip(low).zip(high).zip(offset) {
-                    let (low, high) = (scores.id * low, scores.id * high);
-                    *bound += if low > high { low } else { high } + offset;
-                }
-            },
+            || largest_of_blocks(&scores.words, (ends, factor)),
         );
-        for (b, block) in bounds.chunks(BLOCK).enumerate() {
-            let largest = kernels::vectorized(
-                #[inline(always)]
-                || kernels::largest(block),
-            );
+        for (block, largest) in largest.into_iter().enumerate() {
             if largest + top <= floor {
                 continue;
             }
-            for (w, bound) in (b * BLOCK..).zip(block) {
-                if *bound + top > floor {
+            for w in block * BLOCK..scores.words.len().min((block + 1) * BLOCK) {
+                if scores.words[w] + factor * ends[w] + top > floor {
                     for point in self.starts[w]..self.starts[w + 1] {
                         see(point, self.score(point, scores), &mut floor);
                     }
@@ -373,12 +372,12 @@ impl<'a> CodePoints<'a> {
     /// For each word the coordinates that some contexts of its points have; `contexts` gives those of each point, if any.
     pub(super) fn spans(&self, contexts: &[Option<(f64, f64)>]) -> WordSpans {
         let words = self.words.count() + 1;
-        let mut spans = WordSpans { low: vec![0.0; words], high: vec![0.0; words], offset: vec![0.0; words] };
+        let out_of_reach = (vec![f64::INFINITY; words], vec![f64::NEG_INFINITY; words]);
+        let mut spans = WordSpans { low: out_of_reach.0, any: out_of_reach.1.clone(), high: out_of_reach.1 };
         for w in 0..words {
             let some = contexts[self.starts[w]..self.starts[w + 1]].iter().flatten().copied();
-            match some.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) {
-                Some((low, high)) => (spans.low[w], spans.high[w]) = (low, high),
-                None => spans.offset[w] = f64::NEG_INFINITY,
+            if let Some((low, high)) = some.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) {
+                (spans.low[w], spans.high[w], spans.any[w]) = (low, high, 0.0);
             }
         }
         spans

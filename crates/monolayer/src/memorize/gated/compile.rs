@@ -124,18 +124,8 @@ fn project(memorizer: &Memorizer, view: &View, groups: &Groups) -> (ContextMap, 
 }
 
 impl Compilation<'_> {
-    /// The units in the precision asked for, or in the one that proves more, with their names.
+    /// The units in the precision asked for, or in the one that proves more.
     fn compile(&self, precision: Precision) -> Result<Compiled> {
-        let compiled = self.most_proved(precision)?;
-        let names = match &compiled.model {
-            AnyModel::F32(model) => unit_names::names(&self.view, model, &self.context_ids),
-            AnyModel::F64(model) => unit_names::names(&self.view, model, &self.context_ids),
-            AnyModel::Exact(_) => None,
-        };
-        Ok(Compiled { names, ..compiled })
-    }
-
-    fn most_proved(&self, precision: Precision) -> Result<Compiled> {
         let plan = self.plan();
         let covered = if self.choice.is_none() { Some(plan.cover(false)?) } else { None };
         let covered = covered.as_ref();
@@ -220,6 +210,7 @@ impl Compilation<'_> {
         let prover = LabelProver::new(&self.view, &self.agreement, &model);
         let proof = prover.prove::<R>();
         let Agreement { impossible, free, .. } = &self.agreement;
+        let names = unit_names::names(&prover, &model, &self.context_ids);
         let mut proved = vec![true; data.tokens()];
         let open = self.unproved(&proof);
         open.iter().chain(impossible).chain(free).for_each(|&t| proved[t] = false);
@@ -255,7 +246,7 @@ impl Compilation<'_> {
                 choice: self.choice.map(|choice| choice.with_units(gated.units.len())),
             }),
             storage: Storage::Auto,
-            names: None,
+            names,
         })
     }
 

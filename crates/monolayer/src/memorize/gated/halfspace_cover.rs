@@ -9,6 +9,7 @@
 use rayon::prelude::*;
 
 use super::code_points::{CodePoints, CodeScores, WordSpans, length, on_grid};
+use crate::arithmetic::kernels;
 
 /// The halfspace `normal . x + id g > threshold`.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +36,8 @@ pub struct CoverEffort {
     pub steps: usize,
     /// Members that may be refused before a halfspace is called full.
     pub refusals: usize,
+    /// New members that may be tried at once.
+    pub together: usize,
     /// Targets of one cover that are worked on together: small enough to spread over threads, large enough to find targets
     /// that are near each other.
     pub batch: usize,
@@ -42,7 +45,7 @@ pub struct CoverEffort {
 
 impl CoverEffort {
     /// For a single target.
-    pub const ALONE: Self = Self { steps: 1, refusals: 0, batch: 1 };
+    pub const ALONE: Self = Self { steps: 1, refusals: 0, together: 1, batch: 1 };
 }
 
 /// What a halfspace must hold: some contexts of a point, with coordinates of ids from the first to the second.
@@ -118,15 +121,19 @@ impl Cover<'_> {
     fn run(&self) -> (Vec<Halfspace>, Vec<usize>) {
         let mut open: Vec<usize> = (0..self.targets.len()).collect();
         let (mut found, mut failed) = (Vec::new(), Vec::new());
+        let empty = Candidate { normal: vec![0.0; self.points.columns()], ..Candidate::default() };
+        let empty = (empty, self.points.zero_scores());
+        let mut together = 1;
         while let Some(&seed) = open.first() {
-            let empty = Candidate { normal: vec![0.0; self.points.columns()], ..Candidate::default() };
-            let first = self.with(&empty, seed, Self::LAST_STEPS).or_else(|| self.alone(&empty, seed));
+            let first = self.with(&empty, &[seed], Self::LAST_STEPS).or_else(|| self.alone(&empty.0, seed));
             let Some(first) = first else {
                 failed.push(self.first + seed);
                 open.remove(0);
                 continue;
             };
-            let (best, scores) = self.grown(first, &open);
+            let (best, scores) = self.grown(first, &open, together);
+            // Of a halfspace that is likely to hold as many, a few at once are not too many.
+            together = (best.members.len() / 4).clamp(1, self.effort.together);
             let (low, high) = (self.highest_forbidden(&scores).1, self.lowest_member(&best, &scores));
             let halfspace = self.halfspace(&best, &scores, low, high);
             // Targets that came along for free need not be members of another halfspace.
@@ -138,20 +145,37 @@ impl Cover<'_> {
         (found, failed)
     }
 
-    /// The candidate with as many of the open targets as it will take, the nearest first.
-    fn grown(&self, first: (Candidate, CodeScores), open: &[usize]) -> (Candidate, CodeScores) {
-        let (mut best, mut scores) = first;
-        let mut refused = Vec::new();
-        while refused.len() < self.effort.refusals {
-            let outside = |t: &&usize| !best.members.contains(t) && !refused.contains(*t);
-            let scored = open.iter().filter(outside).map(|&t| (t, self.target_score(t, &scores).1));
-            let Some((next, _)) = scored.max_by(|a, b| a.1.total_cmp(&b.1)) else { break };
-            match self.with(&best, next, self.effort.steps) {
-                Some(larger) => (best, scores) = larger,
-                None => refused.push(next),
+    /// The candidate with as many of the open targets as it will take, the nearest first: some at once, as long as that does.
+    fn grown(&self, first: (Candidate, CodeScores), open: &[usize], mut together: usize) -> (Candidate, CodeScores) {
+        let mut best = first;
+        // Members, and targets that were refused.
+        let mut done = vec![false; self.targets.len()];
+        best.0.members.iter().for_each(|&m| done[m] = true);
+        let mut refused = 0;
+        while refused < self.effort.refusals {
+            let outside = open.iter().filter(|&&t| !done[t]);
+            let mut scored: Vec<(usize, f64)> = outside.map(|&t| (t, self.target_score(t, &best.1).1)).collect();
+            let nearest_first = |a: &(usize, f64), b: &(usize, f64)| b.1.total_cmp(&a.1).then(b.0.cmp(&a.0));
+            if scored.len() > together {
+                scored.select_nth_unstable_by(together, nearest_first);
+                scored.truncate(together);
+            }
+            scored.sort_unstable_by(nearest_first);
+            let next: Vec<usize> = scored.iter().map(|&(t, _)| t).collect();
+            let Some(&nearest) = next.first() else { break };
+            match self.with(&best, &next, self.effort.steps) {
+                Some(larger) => {
+                    best = larger;
+                    next.iter().for_each(|&t| done[t] = true);
+                }
+                None if next.len() > 1 => together = next.len() / 2,
+                None => {
+                    done[nearest] = true;
+                    refused += 1;
+                }
             }
         }
-        (best, scores)
+        best
     }
 
     /// The halfspace between two scores, with what it holds; its members are not known yet.
@@ -172,20 +196,27 @@ impl Cover<'_> {
         }
     }
 
-    /// The candidate with one more member, and the scores of all points: perceptron steps tell the members from the forbidden
+    /// The candidate with more members, and the scores of all points: perceptron steps tell the members from the forbidden
     /// points that are known to be near, until no other forbidden point is.
-    fn with(&self, old: &Candidate, member: usize, steps: usize) -> Option<(Candidate, CodeScores)> {
+    fn with(
+        &self,
+        (old, old_scores): &(Candidate, CodeScores),
+        members: &[usize],
+        steps: usize,
+    ) -> Option<(Candidate, CodeScores)> {
         let mut candidate = old.clone();
-        candidate.members.push(member);
+        candidate.members.extend(members);
+        let mut scores: Option<CodeScores> = None;
         for _ in 0..Self::ROUNDS {
-            if !self.separate(&mut candidate, steps) {
+            if !self.separate(&mut candidate, scores.as_ref().unwrap_or(old_scores), steps) {
                 return None;
             }
-            let scores = self.points.scores(&candidate.normal, candidate.id);
-            let floor = self.lowest_member(&candidate, &scores) - self.least_gap(&candidate);
-            if floor > 0.0 && !self.note_above(&mut candidate, &scores, floor) {
-                return Some((candidate, scores));
+            let new = self.points.scores(&candidate.normal, candidate.id);
+            let floor = self.lowest_member(&candidate, &new) - self.least_gap(&candidate);
+            if floor > 0.0 && !self.note_above(&mut candidate, &new, floor) {
+                return Some((candidate, new));
             }
+            scores = Some(new);
         }
         None
     }
@@ -212,8 +243,8 @@ impl Cover<'_> {
     }
 
     /// Perceptron steps on the worst member and the worst forbidden point among those that are known to be near; whether they
-    /// led to a halfspace that tells them apart.
-    fn separate(&self, candidate: &mut Candidate, steps: usize) -> bool {
+    /// led to a halfspace that tells them apart. The scores are those of the candidate as it is given.
+    fn separate(&self, candidate: &mut Candidate, all: &CodeScores, steps: usize) -> bool {
         let mut samples: Vec<Sample> = Vec::new();
         for &m in &candidate.members {
             let Target { point, ids: (low, high) } = self.targets[m];
@@ -222,11 +253,12 @@ impl Cover<'_> {
         let inside = samples.len();
         samples.extend(&candidate.near);
         let codes = self.points.sampled(samples.iter().map(|&(point, _)| point));
-        let score = |&(point, x): &Sample| self.points.product(point, &candidate.normal) + candidate.id * x;
-        let mut scores: Vec<f64> = samples.iter().map(score).collect();
+        let ids: Vec<f64> = samples.iter().map(|&(_, x)| x).collect();
+        let mut scores: Vec<f64> =
+            samples.iter().map(|&(point, x)| self.points.score(point, all) + candidate.id * x).collect();
         for _ in 0..steps {
             let weak = (0..inside).min_by(|&a, &b| scores[a].total_cmp(&scores[b])).expect("a member");
-            let bad = (inside..scores.len()).max_by(|&a, &b| scores[a].total_cmp(&scores[b]));
+            let bad = largest(&scores[inside..]).map(|bad| inside + bad);
             // Where the origin is the worst, a longer normal is all it takes.
             let bad = bad.filter(|&bad| scores[bad] > 0.0);
             let gap = scores[weak] - bad.map_or(0.0, |bad| scores[bad]);
@@ -251,7 +283,10 @@ impl Cover<'_> {
                 return false;
             }
             candidate.id += weight;
-            scores.iter_mut().zip(&samples).for_each(|(score, sample)| *score += weight * sample.1);
+            kernels::vectorized(
+                #[inline(always)]
+                || scores.iter_mut().zip(&ids).for_each(|(score, x)| *score += weight * x),
+            );
         }
         false
     }
@@ -324,4 +359,16 @@ impl Cover<'_> {
     fn lowest_member(&self, candidate: &Candidate, scores: &CodeScores) -> f64 {
         candidate.members.iter().map(|&m| self.target_score(m, scores).1).fold(f64::INFINITY, f64::min)
     }
+}
+
+/// The last of the largest numbers; nothing where there is none.
+fn largest(x: &[f64]) -> Option<usize> {
+    if x.is_empty() {
+        return None;
+    }
+    let top = kernels::vectorized(
+        #[inline(always)]
+        || kernels::largest(x),
+    );
+    x.iter().rposition(|x| *x == top)
 }

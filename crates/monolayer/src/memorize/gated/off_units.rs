@@ -3,8 +3,8 @@
 //!
 //! What a unit computes before the ReLU is `n . x + m . z + b + s g` for a word x, a place z and an id g. A table of `n . x`
 //! for all words and a bound for all places and ids shut most units for most words at once; what is left is looked at place by
-//! place. Both the table, computed in double precision, and the program are off by at most `gamma` times the sizes of the
-//! terms, and `sum_i |n_i x_i| <= |n| |x|`.
+//! place, first with the rounding of the largest terms there are, then with that of the token's own. Both the table, computed
+//! in double precision, and the program are off by at most `gamma` times the sizes of the terms, and `sum_i |n_i x_i| <= |n| |x|`.
 
 use std::collections::HashMap;
 
@@ -15,6 +15,7 @@ use super::stored::Stored;
 use crate::arithmetic::float_model::{DOUBLE, FloatFormat, Up, sum_above};
 use crate::arithmetic::kernels;
 use crate::arithmetic::matrix::Matrix;
+use crate::arithmetic::sign_codes::SignCodes;
 
 /// A word at a place, and the ids its contexts can have.
 #[derive(Debug, Clone, Copy)]
@@ -73,6 +74,8 @@ struct ShutSearch<'a> {
     starts: Vec<usize>,
     rows: Vec<GateRow<'a>>,
     place_rows: Vec<PlaceRow>,
+    /// The words up to the first that is not made of +1 and -1, as that of unknown words.
+    signs: Option<SignCodes>,
     word_norms: Vec<Up>,
     place_norms: Vec<Up>,
     largest_word: Up,
@@ -122,6 +125,7 @@ impl<'a> ShutSearch<'a> {
             starts: (0..=stored.words.rows).map(of_word).collect(),
             rows,
             place_rows,
+            signs: leading_signs(&stored.words),
             largest_word: largest(&word_norms),
             largest_place: largest(&place_norms),
             word_norms,
@@ -138,20 +142,33 @@ impl<'a> ShutSearch<'a> {
         let (words, d) = (&self.stored.words, self.stored.words.cols);
         let weights: Vec<f64> = rows.iter().flat_map(|&r| self.rows[r].weights).copied().collect();
         let mut table = vec![0.0; rows.len() * words.rows];
-        if d > 0 {
+        let whole = |(out, &r): (&mut [f64], &usize)| self.whole_products(self.rows[r].weights, out);
+        if d > 0 && !table.chunks_exact_mut(words.rows).zip(rows).all(whole) {
             kernels::product(&weights, &words.data, d, &mut table, false, kernels::Parallelism::None);
         }
         let mut found = Vec::new();
         for (&r, products) in rows.iter().zip(table.chunks_exact(words.rows)) {
             for gate in &self.rows[r].gates {
                 let limit = self.limit(&self.rows[r], gate);
+                let rough = |&j: &u32| self.rough_limit(&self.rows[r], gate, &self.stored.units[j as usize]);
+                let limits: Vec<f64> = gate.units.iter().map(rough).collect();
                 // Not "above": a product that is not a number is not below any limit.
                 for (w, _) in products.iter().enumerate().filter(|&(_, &product)| !at_most(product, limit)) {
-                    self.look(&self.rows[r], gate, w, products[w], &mut found);
+                    self.look(&self.rows[r], gate, &limits, w, products[w], &mut found);
                 }
             }
         }
         found
+    }
+
+    /// The products of a row with all words, exactly, where words are signs and weights are small whole numbers; whether they are.
+    fn whole_products(&self, weights: &[f64], out: &mut [f64]) -> bool {
+        let Some(signs) = &self.signs else { return false };
+        let (first, rest) = out.split_at_mut(signs.rows());
+        for (i, out) in rest.iter_mut().enumerate() {
+            *out = kernels::dot(weights, self.stored.words.row(signs.rows() + i));
+        }
+        signs.whole_products(weights, first)
     }
 
     /// Words whose product with the row is at most this have all units of the gate shut, at any place and for any id.
@@ -163,21 +180,48 @@ impl<'a> ShutSearch<'a> {
         -sum_above(places.highest, highest)
     }
 
-    /// Looks at the units of a gate for all tokens of a word.
-    fn look(&self, row: &GateRow, gate: &GateUnits, w: usize, product: f64, found: &mut Vec<(usize, u32)>) {
+    /// Looks at the units of a gate, with their rough limits, for all tokens of a word.
+    fn look(
+        &self,
+        row: &GateRow,
+        gate: &GateUnits,
+        limits: &[f64],
+        w: usize,
+        product: f64,
+        found: &mut Vec<(usize, u32)>,
+    ) {
         let places = &self.place_rows[gate.place_row];
         let word = row.norm * self.word_norms[w];
         for t in self.starts[w]..self.starts[w + 1] {
             let Token { place, ids, .. } = self.tokens[t];
-            let sizes = word + places.norm * self.place_norms[place];
-            let gate_value = sum_above(product, places.products[place]);
-            for &j in &gate.units {
-                let highest = self.highest(&self.stored.units[j as usize], sizes, ids);
-                if !at_most(sum_above(gate_value, highest), 0.0) {
+            let near = product + places.products[place];
+            for (&j, &limit) in gate.units.iter().zip(limits) {
+                let unit = &self.stored.units[j as usize];
+                if at_most(near + (unit.id * ids.0).max(unit.id * ids.1), limit) {
+                    continue;
+                }
+                let sizes = word + places.norm * self.place_norms[place];
+                let gate_value = sum_above(product, places.products[place]);
+                if !at_most(sum_above(gate_value, self.highest(unit, sizes, ids)), 0.0) {
                     found.push((t, j));
                 }
             }
         }
+    }
+
+    /// A unit is shut for a token if the product with its word, plus that with its place, plus the most that its ids add, is at
+    /// most this as double precision has it. These two sums and the product with the id are rounded three times, each time by
+    /// 2^-53 of the sizes of the terms: `gamma(8)` is more. Not a number where sums may overflow.
+    fn rough_limit(&self, row: &GateRow, gate: &GateUnits, unit: &Unit) -> f64 {
+        let places = &self.place_rows[gate.place_row];
+        let sizes = row.norm * self.largest_word + places.norm * self.largest_place;
+        let ids = Up::size(unit.id) * Up::size(self.ids.0).max(Up::size(self.ids.1));
+        let sizes = sizes + ids + Up::size(unit.bias);
+        if sizes.get() > self.most {
+            return f64::NAN;
+        }
+        let rounding = (self.relative + DOUBLE.gamma(8)) * sizes + self.least + self.least;
+        -sum_above(unit.bias, rounding.get())
     }
 
     /// The most that bias, id and rounding add to the gate of a unit, whose terms have these sizes; infinite where sums may
@@ -192,6 +236,13 @@ impl<'a> ShutSearch<'a> {
         let rounding = self.relative * sizes + self.least;
         sum_above(sum_above(unit.bias, from_id), rounding.get())
     }
+}
+
+/// The rows before the first that has other numbers than +1 and -1, if these are most of them.
+fn leading_signs(rows: &Matrix<f64>) -> Option<SignCodes> {
+    let signs = rows.iter_rows().take_while(|row| row.iter().all(|x| x.abs() == 1.0)).count();
+    let leading = Matrix::new(signs, rows.cols, rows.data[..signs * rows.cols].to_vec());
+    if signs > rows.rows / 2 { SignCodes::new(&leading, 0..rows.cols) } else { None }
 }
 
 impl PlaceRow {

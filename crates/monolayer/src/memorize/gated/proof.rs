@@ -46,8 +46,8 @@ struct ModelParts {
 /// The contexts of one word at one place.
 struct ProofGroup {
     members: std::ops::Range<usize>,
-    word: u32,
-    place: usize,
+    /// The word, the place, and the ids that a program can compute for them.
+    token: Token,
     /// The units that are not proved shut.
     open: Vec<u32>,
 }
@@ -76,6 +76,13 @@ impl<'a> LabelProver<'a> {
     pub fn new<R: Real>(view: &'a View<'a>, agreement: &'a Agreement, model: &Model<R>) -> Self {
         let stored = Stored::new(model, view.vectors.word_columns, view.vectors.used);
         Self { view, agreement, parts: stored.map(|stored| ModelParts::new(view, stored, &FloatFormat::of::<R>())) }
+    }
+
+    /// The numbers of the model, and the units that are not proved shut for each word at each place. `None` where the model is
+    /// not of the form that is proved here.
+    pub fn open_units(&self) -> Option<(&Stored, impl Iterator<Item = (Token, &[u32])>)> {
+        let parts = self.parts.as_ref()?;
+        Some((&parts.stored, parts.groups.iter().map(|group| (group.token, &group.open[..]))))
     }
 
     /// Proves what can be proved in machine numbers like `R`, which are those of the model or finer.
@@ -128,20 +135,22 @@ impl ModelParts {
         for (m, &t) in tokens.iter().enumerate() {
             let (word, place) = key(view, t);
             match groups.last_mut() {
-                Some(group) if (group.word, group.place) == (word, place) => group.members.end = m + 1,
-                _ => groups.push(ProofGroup { members: m..m + 1, word, place, open: Vec::new() }),
+                Some(group) if (group.token.word, group.token.place) == (word, place) => group.members.end = m + 1,
+                _ => {
+                    let token = Token { word, place, ids: (0.0, 0.0) };
+                    groups.push(ProofGroup { members: m..m + 1, token, open: Vec::new() });
+                }
             }
         }
         let errors: Vec<Up> = ids.par_iter().map(|id| id.error(format)).collect();
-        let range = |group: &ProofGroup| {
+        for group in &mut groups {
             // Nothing is claimed of a token whose id is not known.
             let known = group.members.clone().filter(|&m| errors[m].is_known());
             let ends =
                 known.map(|m| (sum_below(ids[m].center, -errors[m].get()), sum_above(ids[m].center, errors[m].get())));
-            let ids = ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or((0.0, 0.0));
-            Token { word: group.word, place: group.place, ids }
-        };
-        let ranges: Vec<Token> = groups.iter().map(range).collect();
+            group.token.ids = ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or((0.0, 0.0));
+        }
+        let ranges: Vec<Token> = groups.iter().map(|group| group.token).collect();
         let open = open_units(&stored, &ranges, format);
         groups.iter_mut().zip(open).for_each(|(group, open)| group.open = open);
         let sizes = |row: &[f64]| row.iter().map(|&x| Up::size(x)).sum::<Up>();
@@ -218,12 +227,12 @@ struct UnitSums {
 impl<'a> TokenUnits<'a> {
     fn new(parts: &'a ModelParts, group: &ProofGroup) -> Self {
         let stored = &parts.stored;
-        let place = if stored.places.cols == 0 { &[][..] } else { stored.places.row(group.place) };
-        let code = [stored.words.row(group.word as usize), place].concat();
+        let place = if stored.places.cols == 0 { &[][..] } else { stored.places.row(group.token.place) };
+        let code = [stored.words.row(group.token.word as usize), place].concat();
         let open: Vec<OpenUnit> = group.open.iter().map(|&j| OpenUnit::new(&stored.units[j as usize], &code)).collect();
         let reads_id = open.iter().any(|open| open.unit.id != 0.0);
         let gains = vec![OnceCell::new(); open.len()];
-        Self { parts, open, constant: stored.carried.row(group.word as usize), reads_id, gains }
+        Self { parts, open, constant: stored.carried.row(group.token.word as usize), reads_id, gains }
     }
 
     /// The margin of the label over its error bound, in the worst case over the other labels and the ids of an interval:

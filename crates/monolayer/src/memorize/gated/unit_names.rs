@@ -3,42 +3,29 @@
 use rayon::prelude::*;
 
 use super::Unit;
-use super::off_units::{Token, open_units};
-use super::proof::key;
+use super::off_units::Token;
+use super::proof::LabelProver;
 use super::stored::Stored;
-use crate::arithmetic::float_model::FloatFormat;
 use crate::arithmetic::kernels::{Real, dot};
 use crate::arithmetic::matrix::Matrix;
-use crate::context_map::View;
 use crate::model::Model;
 use crate::model::names::{Coordinate, Firing, ModelNames, NamedUnit, UnitKind};
 
 /// Up to so many labels are listed however little a unit adds to them.
 const ALL_LABELS: usize = 16;
 
-/// ModelNames for the tokens of a dataset, whose ids are given; nothing for a model that reads or writes elsewhere than gated ones do.
-pub fn names<R: Real>(view: &View, model: &Model<R>, context_ids: &[f64]) -> Option<ModelNames> {
-    let stored = Stored::new(model, view.vectors.word_columns, view.vectors.used)?;
+/// Names for a model that was looked at by a prover, for data with these ids; nothing for a model that reads or writes elsewhere than
+/// gated ones do.
+pub fn names<R: Real>(prover: &LabelProver, model: &Model<R>, context_ids: &[f64]) -> Option<ModelNames> {
+    let (stored, tokens) = prover.open_units()?;
     let range = |(low, high): (f64, f64), &id: &f64| (low.min(id), high.max(id));
     let ids = context_ids.iter().fold((f64::INFINITY, f64::NEG_INFINITY), range);
-    // Ids as the model computes them are rounded: a little more than those of the data.
-    let room = 1024.0 * R::UNIT_ROUNDOFF.to_f64() * ids.0.abs().max(ids.1.abs());
-    let token = |t: usize| {
-        let ((word, place), id) = (key(view, t), context_ids[t]);
-        Token { word, place, ids: (id - room, id + room) }
-    };
-    let mut all: Vec<Token> = (0..context_ids.len()).into_par_iter().map(token).collect();
-    all.par_sort_unstable_by_key(|token| (token.word, token.place));
-    // Each word at each place once, with the range of its ids.
-    let both = |a: Token, b: &Token| Token { ids: (a.ids.0.min(b.ids.0), a.ids.1.max(b.ids.1)), ..a };
-    let of_pair = |same: &[Token]| same.iter().fold(same[0], both);
-    let tokens: Vec<Token> = all.chunk_by(|a, b| (a.word, a.place) == (b.word, b.place)).map(of_pair).collect();
     let mut firing = vec![Vec::new(); stored.units.len()];
-    for (token, units) in tokens.iter().zip(open_units(&stored, &tokens, &FloatFormat::of::<R>())) {
-        units.into_iter().for_each(|j| firing[j as usize].push(*token));
+    for (token, units) in tokens {
+        units.iter().for_each(|&j| firing[j as usize].push(token));
     }
     let words = model.words.as_ref()?.vocabulary.names();
-    let namer = UnitNamer { stored: &stored, words, labels: &model.head.as_ref()?.labels };
+    let namer = UnitNamer { stored, words, labels: &model.head.as_ref()?.labels };
     let units = firing.par_iter().enumerate().map(|(j, tokens)| namer.unit(j, tokens)).collect();
     Some(ModelNames::new([ids.0, ids.1], namer.coordinates(), units))
 }

@@ -12,6 +12,7 @@ use crate::context_map::search::Search;
 use crate::context_map::{Projection, View, standard_deviation};
 use crate::data::Dataset;
 use crate::data::context::Agreement;
+use crate::data::token_vectors::Projector;
 use crate::error::{Error, Result};
 use crate::memorize::settings::Memorizer;
 use crate::paper::attention::{Attention, Mask};
@@ -59,11 +60,11 @@ pub(in crate::memorize) fn find_map(
     let tokens = first.iter().flat_map(|&t| view.vectors.vector(view.token_ids[t], view.place(t).1)).collect();
     let tokens = Matrix::new(first.len(), d, tokens);
     let spread: Vec<f64> = (0..d).map(|k| standard_deviation(&column(&tokens, k))).collect();
-    let (search, seed) = (Search::new(), memorizer.seed);
+    let (search, projector, seed) = (Search::new(), Projector::new(view.vectors), memorizer.seed);
     let attempt = |number: usize| {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(number as u64 + 1);
-        let projection = search.random(view, &mut rng);
+        let projection = search.random(view, &projector, &mut rng);
         let g = projection.context_ids(view);
         let g: Vec<f64> = first.iter().map(|&t| g[t]).collect();
         // Ids in which the token and its context weigh about the same.

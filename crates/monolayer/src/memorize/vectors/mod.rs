@@ -15,6 +15,7 @@ pub mod proof;
 use dashu_ratio::RBig;
 
 use crate::arithmetic::matrix::Matrix;
+use crate::arithmetic::rational;
 use crate::context_map::View;
 use crate::data::context::Agreement;
 use crate::data::positions::Positions;
@@ -24,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::memorize::compiled::{Compiled, Details, HingeDetails, Right};
 use crate::memorize::settings::{Memorizer, Method};
 use crate::model::certificate::{CertifiedData, Claim};
-use crate::model::exact::{self, map_attention, map_head, map_output_head, rational};
+use crate::model::exact::{self, map_attention, map_head, map_output_head};
 use crate::model::{LabelHead, Model, OutputHead, Source, Storage, Words};
 use crate::paper::transformer::{Layer, Transformer};
 use free_labels::with_label;

@@ -12,7 +12,8 @@
 use dashu_ratio::RBig;
 
 use crate::arithmetic::matrix::Matrix;
-use crate::model::exact::{map_block, rational};
+use crate::arithmetic::rational;
+use crate::model::exact::map_block;
 use crate::paper::feed_forward::FeedForward;
 
 use super::hinges::{Hinge, Readout};

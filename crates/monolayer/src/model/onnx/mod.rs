@@ -298,13 +298,19 @@ impl<'a, R: Real> Graph<'a, R> {
                 let zero = self.whole(&[0], &[]);
                 let size = matrix.size();
                 let entries: Vec<i64> = matrix.entries().iter().map(|&x| i64::from(x)).collect();
-                // One list, read at row * size + column.
+                // One list, read at row * size + column; behind its end, which is an error, where a sequence is too long.
+                let end = self.whole(&[whole(entries.len())], &[]);
                 let (entries, width) = (self.whole(&entries, &[entries.len()]), self.whole(&[whole(size)], &[]));
                 let (row, column) = (self.add("Max", &[query, &zero], &[]), self.add("Max", &[key, &zero], &[]));
+                let inside = self.add("Less", &[&column, &width], &[]);
+                let column = self.add("Where", &[&inside, &column, &end], &[]);
                 let row = self.add("Mul", &[&row, &width], &[]);
                 let at = self.add("Add", &[&row, &column], &[]);
                 let entry = self.add("Gather", &[&entries, &at], &[]);
                 let shown = self.add("Greater", &[&entry, &zero], &[]);
+                // The matrix says nothing of the start token, which sees itself.
+                let own = self.add("GreaterOrEqual", &[query, &zero], &[]);
+                let shown = self.add("And", &[&shown, &own], &[]);
                 or_start(self, shown)
             }
         }

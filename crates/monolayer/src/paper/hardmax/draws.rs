@@ -8,8 +8,8 @@ use rayon::prelude::*;
 
 use super::{HardmaxLayer, line, pair, printed_pair, witness};
 use crate::arithmetic::matrix::Matrix;
+use crate::arithmetic::rational;
 use crate::error::Result;
-use crate::model::exact::rational;
 use crate::paper::attention::{Attention, AttentionHead, AttentionKind, Mask};
 
 /// What was seen on random layers.

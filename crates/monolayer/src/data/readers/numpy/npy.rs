@@ -113,9 +113,7 @@ fn entries(kind: &str, bytes: &[u8], count: usize) -> Option<Entries> {
             let unused = 64 - 8 * size as u32;
             Entries::Integers(chunks.map(|chunk| ((ordered(chunk) << unused) as i64 >> unused).into()).collect())
         }
-        ("f", 2) => Entries::Floats(
-            chunks.map(|chunk| crate::data::readers::safetensors_arrays::half(ordered(chunk) as u16)).collect(),
-        ),
+        ("f", 2) => Entries::Floats(chunks.map(|chunk| crate::arithmetic::binary16(ordered(chunk) as u16)).collect()),
         ("f", 4) => Entries::Floats(chunks.map(|chunk| f32::from_bits(ordered(chunk) as u32).into()).collect()),
         ("f", 8) => Entries::Floats(chunks.map(|chunk| f64::from_bits(ordered(chunk))).collect()),
         ("U", _) => {
