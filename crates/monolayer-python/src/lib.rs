@@ -21,7 +21,7 @@ mod _native {
     #[pymodule_export]
     use super::dataset::Dataset;
     #[pymodule_export]
-    use super::job::{MonolayerError, _fault};
+    use super::job::{_fault, MonolayerError};
     #[pymodule_export]
     use super::model::{Model, certificate, load, memorize, verify};
 }
