@@ -120,20 +120,20 @@ class Curve extends Drawing {
   drawWords() {
     const { token, tour } = this, at = this.panel.bottom + 22;
     this.line(this.left, at, this.right, at, "axis");
-    token.values.forEach((value, j) => {
-      const disc = this.add("circle", { cx: this.x(value), cy: at, r: 2 + 11 * Math.sqrt(token.weights[j]), class: "weight" });
-      this.hover(disc, [`“${tour.name(token.seen[j])}”`, `projection ${page.number(value)}`, `attention weight ${page.number(token.weights[j], 3)}`]);
-    });
-    this.add("circle", { cx: this.x(token.mixed), cy: at, r: 7, style: `fill:${tour.color(token.label)}`, class: "mark" });
     const items = new Map();
     token.values.forEach((value, j) => {
-      const text = tour.name(token.seen[j]), key = `${this.x(value).toFixed(1)} ${text}`, item = items.get(key) ?? { x: this.x(value), word: text, weight: 0, times: 0 };
+      const text = tour.name(token.seen[j]), key = `${this.x(value).toFixed(1)} ${text}`, item = items.get(key) ?? { x: this.x(value), value, word: text, weight: 0, times: 0 };
       items.set(key, Object.assign(item, { weight: item.weight + token.weights[j], times: item.times + 1 }));
     });
-    // In a long text only the words that count are named.
-    const named = [...items.values()].sort((a, b) => b.weight - a.weight).slice(0, Math.floor(this.width / 32))
-      .map((item) => ({ ...item, text: item.times > 1 ? `${item.word} ×${item.times}` : item.word }));
-    const rows = stagger(named, this.left, this.right), depth = Math.max(...rows.map((r) => r.row)) + 1;
+    // In a long text only the words that count are shown, and the first of them named.
+    const heaviest = [...items.values()].sort((a, b) => b.weight - a.weight).slice(0, 150);
+    for (const { x, value, word, weight } of heaviest) {
+      const disc = this.add("circle", { cx: x, cy: at, r: 2 + 11 * Math.sqrt(weight), class: "weight" });
+      this.hover(disc, [`“${word}”`, `projection ${page.number(value)}`, `attention weight ${page.number(weight, 3)}`]);
+    }
+    this.add("circle", { cx: this.x(token.mixed), cy: at, r: 7, style: `fill:${tour.color(token.label)}`, class: "mark" });
+    const named = heaviest.slice(0, Math.floor(this.width / 32)).map((item) => ({ ...item, text: item.times > 1 ? `${item.word} ×${item.times}` : item.word }));
+    const rows = stagger(named, this.left, this.right).filter((item) => item.row < 6), depth = Math.max(...rows.map((r) => r.row)) + 1;
     for (const { x, at: place, row, text } of rows) {
       this.line(x, at + 3, x, at + 12 + 17 * row, "leader");
       this.text(place, at + 26 + 17 * row, text, "middle", "tick");

@@ -84,7 +84,13 @@ class Recital {
 
   start() {
     this.play.textContent = "❚❚ stop";
-    this.timer = setInterval(() => { if (!this.step()) { this.stop(); this.look(); } }, 60);
+    this.looked = performance.now();
+    this.timer = setInterval(() => {
+      const more = this.step();
+      if (!more) this.stop();
+      // Pictures of a long text take longer than a word.
+      if (!more || performance.now() - this.looked > 600) { this.look(); this.looked = performance.now(); }
+    }, 60);
   }
 
   stop() {
@@ -97,7 +103,7 @@ class Recital {
   step() {
     const { tour } = this, { model, data } = tour, next = model.labels[tour.tokens.at(-1).label];
     if (next === data.text.end || model.row(next) === undefined || tour.words.length >= model.places) return false;
-    tour.words = [...tour.words, next];
+    tour.words.push(next);
     this.all.push(model.token(next, this.all.length));
     tour.tokens.push(model.finish(this.all, tour.words.length - 1, tour.how));
     tour.selected = tour.words.length - 1;
@@ -105,7 +111,6 @@ class Recital {
     sentence.append(tour.chip(next, tour.selected));
     sentence.scrollTop = sentence.scrollHeight;
     this.tell();
-    if (this.timer === null || tour.words.length % 8 === 0) this.look();
     return true;
   }
 

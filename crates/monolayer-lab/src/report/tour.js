@@ -74,7 +74,7 @@ class Tour {
   // `source` is the number of the sentence, or null for one that was typed.
   show(words, source, quiet = false) {
     this.part("message").hidden = true;
-    Object.assign(this, { words, source });
+    Object.assign(this, { words: [...words], source });
     this.how.hinges = [];
     this.tokens = this.model.run(words, this.how);
     this.recital?.restart();
