@@ -4,6 +4,7 @@
 #![allow(clippy::needless_pass_by_value, reason = "Python hands over what was extracted from its objects")]
 
 mod approximate;
+mod attention;
 mod commands;
 mod dataset;
 mod job;
@@ -17,11 +18,13 @@ mod _native {
     #[pymodule_export]
     use super::approximate::approximate;
     #[pymodule_export]
+    use super::attention::{attention_f32, attention_f64, attention_gradients_f32, attention_gradients_f64};
+    #[pymodule_export]
     use super::commands::main;
     #[pymodule_export]
     use super::dataset::Dataset;
     #[pymodule_export]
-    use super::job::{MonolayerError, _fault};
+    use super::job::{_fault, MonolayerError};
     #[pymodule_export]
     use super::model::{Model, certificate, load, memorize, verify};
 }
