@@ -222,17 +222,24 @@ def memorize(
     candidates: int | None = None,
     progress: bool | None = None,
 ) -> Model:
-    """Computes a Transformer with one rank-1 attention layer that gives every token its label.
+    """Computes a Transformer with one rank-1 attention layer that gives every token of the data its label, and proves it.
+
+    Nothing is trained: the weights follow from the data. All a token can see of its sequence is its *context*: which tokens
+    occur in it, in what proportions (and where, with positions). Every token whose context has one label gets it.
 
     Parameters
     ----------
     sequences
-        Lists of words; lists or arrays of integer ids, with `padding` where they are padded at the end; lists of arrays
-        [tokens, d], or an array [sequences, tokens, d], of vectors; pandas or Hugging Face columns of these; a `Dataset`,
-        such as `monolayer.read("train.conll")`.
+        Lists of words; lists or arrays of integer ids; lists of arrays [tokens, d], or an array [sequences, tokens, d], of
+        vectors; columns of pandas, Arrow or Hugging Face datasets with these; a `Dataset` with its labels, such as
+        `monolayer.read("train.conll")`. Lists, arrays of NumPy and tensors of PyTorch will do for each.
     labels
-        A label for each token (strings or integers, None or -100 where any label will do), or one label per sequence, which
-        `label_at` gives to "all" tokens, the "first" or the "last"; or vectors, for regression.
+        A label for each token: strings, integers or booleans, with None or -100 where any label will do. Or one label for each
+        sequence. Or vectors, for regression: lists of arrays [tokens, k] or an array [sequences, tokens, k].
+    label_at
+        Where there is one label per sequence, the tokens that get it: "all", the "first" or the "last".
+    padding
+        The word or id that fills sequences up at their ends. It is cut off, with its labels.
     method
         "gated" (words with classes), "plateau", "interpolate", "deep" or "paper"; by default what suits the data.
     embedding
@@ -249,20 +256,34 @@ def memorize(
     effort
         "fast", "default" or "high": how long to look for fewer hidden units.
     unknown
-        Adds a row for words that are not in the data; they get the most frequent label.
+        Adds a row for words that are not in the data, which are an error otherwise. They get the most frequent label.
     seed, candidates
         Seed and length of the search; the same seed gives the same bytes.
+    progress
+        Whether a bar is drawn on stderr; by default in terminals and notebooks, after a second.
 
     Returns
     -------
     Model
-        With `predict`, `save`, `verify`, `certificate`, `certified`, `impossible`, `explain`, `to_torch`, ...
+        `predict(sequence)` gives a list with a label for each token, `predict(sequences)` a list of such lists.
+        `right`, `possible` and `certified` count the tokens that come out right, that can be right, and that are proved right
+        with rounding included. `impossible` lists the others as (sequence, token), counted from 0: their context has another
+        label more often, which is memorized instead.
+        `verify()` has an independent program check the proof: a dictionary, with the "verdict" "verified".
+        `score(sequences, labels)` is the share of right labels. `explain(sequence)` says for each token why.
+        `save(directory)` writes the model, and `monolayer.load(directory)` reads it again.
+        `to_torch()`, `to_onnx(file)` and `to_lens()` hand it to other programs. `tensors()` has its numbers, `config` its
+        sizes, `names` what each of its parts is for, `certificate` what was proved.
 
-    Tokens whose context also occurs with a more frequent label cannot be right in any model of this kind. They are listed in
-    `impossible`, and the more frequent label is memorized.
+    Raises
+    ------
+    MonolayerError
+        A ValueError: what is wrong with the data, in which sequence, and what would help. TypeError for what is no data.
 
     Examples
     --------
+    Words, a label for each:
+
     >>> model = monolayer.memorize([["May", "sails"], ["in", "May"]], [["PER", "O"], ["O", "DATE"]])
     >>> model.predict(["in", "May"])
     ['O', 'DATE']
@@ -270,6 +291,18 @@ def memorize(
     True
     >>> model.verify()["verdict"]
     'verified'
+
+    One label per sequence, and words that were not seen:
+
+    >>> model = monolayer.memorize([["good", "boat"], ["bad", "boat"]], ["+", "-"], label_at="last", unknown=True)
+    >>> model.predict([["good", "boat"], ["bad", "boat"]])[1][-1]
+    '-'
+
+    Padded ids, as tokenizers give them:
+
+    >>> ids, labels = [[5, 7, 0], [7, 7, 5]], [[1, 2, -100], [2, 2, 1]]
+    >>> monolayer.memorize(ids, labels, padding=0).predict([5, 7])
+    [1, 2]
     """
     data = dataset(sequences, labels, **_given(label_at=label_at if label_at != "all" else None, padding=padding))
     mask = mask if mask is None or isinstance(mask, str) else _mask(mask)

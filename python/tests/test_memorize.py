@@ -130,3 +130,32 @@ def test_claims_are_the_papers():
     claims = monolayer.claims("lemma-6")
     assert claims and all(claim["verdict"] for claim in claims)
     assert json.dumps(claims)
+
+
+def test_what_a_model_says_of_itself(model, tmp_path):
+    trace = model.explain(SENTENCES[0])
+    assert [token["label"] for token in trace["tokens"]] == LABELS[0]
+    assert monolayer.explain(model.save(tmp_path / "model"), SENTENCES[0]) == trace
+    near = model.explain(SENTENCES[0], data=monolayer.Dataset(SENTENCES, LABELS))["tokens"][0]["nearest"]
+    assert "May" in near["sentence"]
+    names = model.names
+    assert len(names["units"]) == model.hidden and len(names["coordinates"]) == model.config["d"]
+    assert {claim["kind"] for claim in model.certificate["claims"]} >= {"labels", "rank"}
+    page = model._repr_html_()
+    assert page.startswith("<iframe srcdoc=") and "&lt;html" in page and len(page) < 1_000_000
+    assert "14 of 14 possible tokens proved right" in repr(model)
+
+
+def test_texts_by_letters_and_from_the_middle():
+    model = monolayer.memorize_text("a man, a plan, a canal: panama", split="char")
+    assert model.generate("a") == "a man, a plan, a canal: panama" == monolayer.generate(model)
+    assert model.explain(list("a man"))["tokens"][0]["label"] == " "
+    words = monolayer.memorize_text("the cat saw the dog and the dog saw the cat")
+    assert words.generate("the", "cat", tokens=4) == "the cat saw the"
+
+
+def test_context_and_train(tmp_path):
+    data = monolayer.Dataset(SENTENCES, LABELS)
+    assert monolayer.context(data)["log2_gap"] is not None
+    found = monolayer.train(data, tmp_path / "trained", epochs=2, dim=8, hidden=16)
+    assert found["epochs"] == 2 and monolayer.load(tmp_path / "trained").predict(SENTENCES)

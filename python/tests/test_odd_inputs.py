@@ -300,3 +300,19 @@ def test_scikit_learn():
     with pytest.raises(ValueError, match="fit"):
         monolayer.Memorizer().predict(X)
     assert sklearn.__version__
+
+
+def test_tokenizers():
+    """Batches of Hugging Face's tokenizers, padded at the end; padding in front is refused by name."""
+    transformers = pytest.importorskip("transformers")
+    tokenizers = pytest.importorskip("tokenizers")
+    words = {"[PAD]": 0, "[UNK]": 1, "a": 2, "b": 3}
+    plain = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="[UNK]"))
+    plain.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=plain, pad_token="[PAD]", unk_token="[UNK]")
+    batch = tokenizer(["a b", "b b a"], padding=True, return_tensors="np")
+    model = memorized(batch["input_ids"], ["X", "Y"], padding=tokenizer.pad_token_id)
+    assert model.predict([tokenizer.encode("a b"), tokenizer.encode("b b a")]) == [["X", "X"], ["Y", "Y", "Y"]]
+    tokenizer.padding_side = "left"
+    with pytest.raises(ValueError, match="only padding at the end"):
+        monolayer.memorize(tokenizer(["a b", "b b a"], padding=True)["input_ids"], ["X", "Y"], padding=0)

@@ -70,7 +70,7 @@ def test_an_exception_of_the_bar_is_heard():
 
 def test_other_threads_run_meanwhile():
     """The interpreter's lock is released: this thread is seldom kept waiting while another one searches."""
-    data = monolayer.read("task:reverse:alphabet=4,length=1..6")
+    data = monolayer.read("task:reverse:alphabet=3,length=1..5")
     result = []
     worker = threading.Thread(target=lambda: result.append(monolayer.memorize(data, candidates=300)))
     worker.start()

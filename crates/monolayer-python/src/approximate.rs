@@ -165,8 +165,9 @@ impl Function for PythonFunction<'_> {
     }
 
     fn assumption(&self) -> Option<String> {
+        let equivariant = if self.equivariant { ", it is equivariant" } else { "" };
         Some(format!(
-            "the function is Lipschitz with constant {} in the sup norm, and its values are exact",
+            "the function is Lipschitz with constant {} in the sup norm{equivariant}, and its values are exact",
             self.lipschitz
         ))
     }

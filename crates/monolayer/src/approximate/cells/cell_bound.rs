@@ -98,11 +98,11 @@ pub(super) struct CellBound {
     guess: Option<f64>,
     pieces: Vec<Piece>,
     evaluations: usize,
-    wanted: Wanted,
+    wanted: NextBoxes,
 }
 
 /// The boxes that a cell asks for.
-enum Wanted {
+enum NextBoxes {
     Nothing,
     /// All of it.
     Whole(Vec<Interval>),
@@ -139,7 +139,7 @@ impl CellBound {
             guess: None,
             pieces: Vec::new(),
             evaluations: 0,
-            wanted: Wanted::Whole(sides),
+            wanted: NextBoxes::Whole(sides),
         }
     }
 
@@ -151,9 +151,9 @@ impl CellBound {
     /// The boxes that it wants to know about.
     fn asks(&self) -> impl Iterator<Item = Asked<'_>> {
         let boxes: &[Vec<Interval>] = match &self.wanted {
-            Wanted::Nothing => &[],
-            Wanted::Whole(sides) | Wanted::Inside(_, sides) => std::slice::from_ref(sides),
-            Wanted::Halves(_, halves) => halves,
+            NextBoxes::Nothing => &[],
+            NextBoxes::Whole(sides) | NextBoxes::Inside(_, sides) => std::slice::from_ref(sides),
+            NextBoxes::Halves(_, halves) => halves,
         };
         boxes.iter().map(|sides| Asked { sides, token: self.token, output: self.output })
     }
@@ -163,20 +163,20 @@ impl CellBound {
         let mut piece = |bound: &Self, sides: Vec<Interval>| {
             bound.piece(sides, &enclosures.next().expect("an enclosure for each box"))
         };
-        match std::mem::replace(&mut self.wanted, Wanted::Nothing) {
-            Wanted::Nothing => return,
-            Wanted::Whole(sides) => {
+        match std::mem::replace(&mut self.wanted, NextBoxes::Nothing) {
+            NextBoxes::Nothing => return,
+            NextBoxes::Whole(sides) => {
                 let whole = piece(self, sides);
                 self.guess = Some(whole.moments.middle());
                 self.pieces.push(whole);
                 self.evaluations = 1;
             }
-            Wanted::Inside(worst, sides) => {
+            NextBoxes::Inside(worst, sides) => {
                 let core = piece(self, sides);
                 self.evaluations += 1;
                 if core.blurred() {
                     // The function jumps inside, too.
-                    self.wanted = Wanted::Halves(worst, halves(&self.pieces[worst]));
+                    self.wanted = NextBoxes::Halves(worst, halves(&self.pieces[worst]));
                     return;
                 }
                 self.evaluations += 2;
@@ -184,7 +184,7 @@ impl CellBound {
                 self.pieces[worst] = Piece { closed: false, ..core };
                 self.pieces.push(shell);
             }
-            Wanted::Halves(worst, [first, second]) => {
+            NextBoxes::Halves(worst, [first, second]) => {
                 self.pieces[worst] = piece(self, first);
                 let second = piece(self, second);
                 self.pieces.push(second);
@@ -195,19 +195,19 @@ impl CellBound {
     }
 
     /// What to look at next: the piece that is known worst.
-    fn next(&self) -> Wanted {
+    fn next(&self) -> NextBoxes {
         let pieces = &self.pieces;
         let loose: f64 = pieces.iter().map(|piece| piece.loose).sum();
         let most = if loose.is_infinite() && self.most > 1 { LAST_RESORT } else { self.most };
         if loose <= self.enough || pieces.len() >= most {
-            return Wanted::Nothing;
+            return NextBoxes::Nothing;
         }
         let order = |i: &usize, j: &usize| pieces[*i].loose.total_cmp(&pieces[*j].loose).then(j.cmp(i));
         let worst = (0..pieces.len()).filter(|i| pieces[*i].whole).max_by(order).expect("a cell has an inside");
         let try_open = pieces[worst].closed && pieces.len() < FEW && pieces[worst].blurred();
         match pieces[worst].inside().filter(|_| try_open) {
-            Some(inside) => Wanted::Inside(worst, inside),
-            None => Wanted::Halves(worst, halves(&pieces[worst])),
+            Some(inside) => NextBoxes::Inside(worst, inside),
+            None => NextBoxes::Halves(worst, halves(&pieces[worst])),
         }
     }
 
