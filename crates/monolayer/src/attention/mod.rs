@@ -213,7 +213,7 @@ impl FastAttention {
     ) -> Result<Vec<Work>> {
         let tokens = offsets.last().copied().unwrap_or(0);
         let increasing = offsets.first() == Some(&0) && offsets.is_sorted();
-        let heads = if tokens > 0 { out.len() / tokens } else { 0 };
+        let heads = out.len().checked_div(tokens).unwrap_or(0);
         let lengths = [inputs.keys, inputs.values, inputs.queries].map(<[R]>::len);
         if !increasing || lengths.iter().any(|&length| length != heads * tokens || length != out.len()) {
             return Err(Error::mismatch(

@@ -140,7 +140,7 @@ impl Plan {
         let (width, n) = (extent.high - extent.low, extent.keys as f64);
         let (w, y) = (positive(width), positive(extent.largest));
         // Panels (step 3 of the proof).
-        let (major, minor) = ((rho + 1.0 / rho) / 2.0, (rho - 1.0 / rho) / 2.0);
+        let (major, minor) = (f64::midpoint(rho, 1.0 / rho), (rho - 1.0 / rho) / 2.0);
         let half_panel = (2.0 * ANGLE / (minor * w)).min(y);
         let within = (n / BEYOND).ln();
         let panel_bits = bits(minor * within / (2.0 * ANGLE) + major);
