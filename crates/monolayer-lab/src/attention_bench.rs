@@ -10,8 +10,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution as _, StandardNormal};
 use rayon::prelude::*;
 
-use crate::plot::{Figure, Point};
 use crate::plot::scale::Axis;
+use crate::plot::{Figure, Point};
 
 /// Up to so many tokens every query is compared with its direct sum, beyond that a sample of [`SAMPLE`].
 const ALL: usize = 8192;
@@ -58,7 +58,8 @@ impl<R: Real> Numbers<R> {
     pub fn new(tokens: usize, range: f64, seed: u64) -> Self {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let mut normal = |_| -> f64 { StandardNormal.sample(&mut random) };
-        let [mut keys, values, mut queries, upstream] = [(); 4].map(|()| (0..tokens).map(&mut normal).collect::<Vec<f64>>());
+        let [mut keys, values, mut queries, upstream] =
+            [(); 4].map(|()| (0..tokens).map(&mut normal).collect::<Vec<f64>>());
         let largest = |x: &[f64]| x.iter().fold(f64::MIN_POSITIVE, |a, b| a.max(b.abs()));
         for numbers in [&mut keys, &mut queries] {
             let scale = range.sqrt() / largest(numbers);
@@ -114,7 +115,8 @@ pub fn measure<R: Real>(numbers: &Numbers<R>, causal: bool, backward: bool) -> R
     let gradient_error =
         if backward && tokens <= ALL { Some(gradient_error(&exact, &attention, &gradients)?) } else { None };
     let timed = if tokens <= 4 * TIMED { tokens } else { TIMED };
-    let direct = attention.clone().route(Route::Direct).mask(if timed < tokens { Mask::None } else { attention_mask(causal) });
+    let direct =
+        attention.clone().route(Route::Direct).mask(if timed < tokens { Mask::None } else { attention_mask(causal) });
     let some = HeadInputs { queries: &numbers.queries[..timed], ..numbers.inputs() };
     let mut scratch = vec![R::ZERO; timed];
     let (direct_seconds, _) = if timed < tokens {
@@ -195,15 +197,11 @@ pub fn figure(runs: &[(Measured, Option<f64>)]) -> Figure {
     let points = |of: &dyn Fn(&(Measured, Option<f64>)) -> Option<f64>| -> Vec<Point> {
         runs.iter().filter_map(|run| of(run).map(|seconds| Point::new(run.0.tokens as f64, seconds))).collect()
     };
-    let mut figure = Figure::new(
-        "attention",
-        "Rank-1 attention, forward",
-        Axis::log("tokens", ""),
-        Axis::log("seconds", ""),
-    )
-    .line("monolayer", points(&|(run, _)| Some(run.seconds)))
-    .line("direct sums", points(&|(run, _)| Some(run.direct_seconds)))
-    .line("one pass over the bytes", points(&|(run, _)| Some(run.bytes_seconds)));
+    let mut figure =
+        Figure::new("attention", "Rank-1 attention, forward", Axis::log("tokens", ""), Axis::log("seconds", ""))
+            .line("monolayer", points(&|(run, _)| Some(run.seconds)))
+            .line("direct sums", points(&|(run, _)| Some(run.direct_seconds)))
+            .line("one pass over the bytes", points(&|(run, _)| Some(run.bytes_seconds)));
     let peer = points(&|(_, peer)| *peer);
     if !peer.is_empty() {
         figure = figure.line("PyTorch", peer);

@@ -121,11 +121,11 @@ fn query_bins<R: Real>(plan: &Plan, extent: &Extent, queries: &[R], found: &Quer
         2 * grading.count,
         #[inline(always)]
         |range, placed: &mut BinnedTokens<3>| {
-            let grading = grading;
+            let cut = grading;
             let (weights, means) = (&found.weights[range.clone()], &found.means[range.clone()]);
             for (i, y) in queries[range].iter().enumerate().take(BLOCK) {
                 let y = y.to_f64();
-                (placed.numbers[i], placed.places[i]) = place_query(&grading, y);
+                (placed.numbers[i], placed.places[i]) = place_query(&cut, y);
                 placed.weights[0][i] = weights[i];
                 placed.weights[1][i] = weights[i] * y;
                 placed.weights[2][i] = weights[i] * y * means[i];

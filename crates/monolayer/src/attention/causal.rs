@@ -10,8 +10,8 @@ use rayon::prelude::*;
 
 use crate::arithmetic::kernels::{self, Real};
 
-use super::limits::Limits;
 use super::forward::middle;
+use super::limits::Limits;
 use super::plan::{Extent, U, truncation, widest};
 use super::running::{Running, half_width};
 

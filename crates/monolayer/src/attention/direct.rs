@@ -103,7 +103,13 @@ impl<R: Real> DirectSums<R> {
         let mean = kernels::dot(weights, &self.values[..seen]) / kernels::sum(weights);
         let mean = (mean + self.middle) * self.back;
         let (low, high) = self.limits;
-        if mean < low { low } else if mean > high { high } else { mean }
+        if mean < low {
+            low
+        } else if mean > high {
+            high
+        } else {
+            mean
+        }
     }
 }
 

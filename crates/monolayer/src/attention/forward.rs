@@ -7,8 +7,8 @@ use rayon::prelude::*;
 
 use crate::arithmetic::kernels::{self, Real};
 
-use super::limits::Limits;
 use super::grading::Grading;
+use super::limits::Limits;
 use super::moments::{BLOCK, BinnedTokens, moments};
 use super::panels::{Bins, Chebyshev, polynomial};
 use super::plan::{Extent, Plan, exponential};

@@ -21,7 +21,7 @@ const LANES: usize = 32;
 fn take<R: Real>([low, high, poison]: &mut [[R; LANES]; 3], l: usize, x: R) {
     low[l] = if x < low[l] { x } else { low[l] };
     high[l] = if x > high[l] { x } else { high[l] };
-    poison[l] += x - x;
+    poison[l] += x * R::ZERO;
 }
 
 impl<R: Real> Limits<R> {
@@ -36,8 +36,8 @@ impl<R: Real> Limits<R> {
                     let mut lanes = [[numbers[0]; LANES], [numbers[0]; LANES], [R::ZERO; LANES]];
                     let (blocks, rest) = numbers.as_chunks::<LANES>();
                     for block in blocks {
-                        for l in 0..LANES {
-                            take(&mut lanes, l, block[l]);
+                        for (l, &x) in block.iter().enumerate() {
+                            take(&mut lanes, l, x);
                         }
                     }
                     for (l, &x) in rest.iter().enumerate() {

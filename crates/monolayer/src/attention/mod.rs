@@ -150,8 +150,11 @@ impl FastAttention {
         if let Some(prefix) = prefix {
             let plan = CausalPlan::best(&known.extent, self.tolerance_for::<R>());
             if self.is_direct::<R>(&known, 2.0 * plan.cost) || plan.bins > MOST_BINS {
-                DirectSums::new(inputs.keys, known.keys, inputs.values, known.limits)
-                    .run(inputs.queries, |i| n.min(prefix.max(i + 1)), out);
+                DirectSums::new(inputs.keys, known.keys, inputs.values, known.limits).run(
+                    inputs.queries,
+                    |i| n.min(prefix.max(i + 1)),
+                    out,
+                );
                 return Ok(direct_work::<R>(n));
             }
             let HeadInputs { keys, values, queries } = inputs;
@@ -167,7 +170,12 @@ impl FastAttention {
     }
 
     /// The gradients of keys, values and queries, from that of the output.
-    pub fn backward<R: Real>(&self, inputs: HeadInputs<R>, upstream: &[R], gradients: &mut Gradients<R>) -> Result<Work> {
+    pub fn backward<R: Real>(
+        &self,
+        inputs: HeadInputs<R>,
+        upstream: &[R],
+        gradients: &mut Gradients<R>,
+    ) -> Result<Work> {
         let prefix = self.check(&inputs, upstream.len())?;
         let n = inputs.keys.len();
         gradients.keys.resize(n, R::ZERO);
@@ -183,8 +191,12 @@ impl FastAttention {
         let plan = if prefix.is_some() { None } else { self.plan::<R>(&known, 3, backward::FINER) };
         let Some(plan) = plan else {
             let seen = |i: usize| prefix.map_or(n, |prefix| n.min(prefix.max(i + 1)));
-            DirectSums::new(inputs.keys, known.keys, inputs.values, known.limits)
-                .backward(inputs.queries, upstream, seen, gradients);
+            DirectSums::new(inputs.keys, known.keys, inputs.values, known.limits).backward(
+                inputs.queries,
+                upstream,
+                seen,
+                gradients,
+            );
             return Ok(direct_work::<R>(n));
         };
         backward::backward(&plan, &known.extent, inputs, upstream, known.limits, gradients);
@@ -193,10 +205,15 @@ impl FastAttention {
 
     /// [`Self::forward`] for sequences packed one after another, `offsets` as in [`crate::Dataset`], and several heads: all
     /// tokens of the first head, then those of the next.
-    pub fn forward_packed<R: Real>(&self, offsets: &[usize], inputs: HeadInputs<R>, out: &mut [R]) -> Result<Vec<Work>> {
+    pub fn forward_packed<R: Real>(
+        &self,
+        offsets: &[usize],
+        inputs: HeadInputs<R>,
+        out: &mut [R],
+    ) -> Result<Vec<Work>> {
         let tokens = offsets.last().copied().unwrap_or(0);
         let increasing = offsets.first() == Some(&0) && offsets.is_sorted();
-        let heads = if tokens > 0 { out.len() / tokens } else { 0 };
+        let heads = out.len().checked_div(tokens).unwrap_or(0);
         let lengths = [inputs.keys, inputs.values, inputs.queries].map(<[R]>::len);
         if !increasing || lengths.iter().any(|&length| length != heads * tokens || length != out.len()) {
             return Err(Error::mismatch(
@@ -303,7 +320,7 @@ impl FastAttention {
     /// The plan, or none where direct sums are better.
     fn plan<R: Real>(&self, known: &Known<R>, functions: usize, finer: f64) -> Option<Plan> {
         // Whatever the plan, it costs more than this.
-        if self.is_direct(known, 3e-6) {
+        if self.is_direct(known, 20e-6) {
             return None;
         }
         let plan = Plan::best(&known.extent, self.tolerance_for::<R>() / finer, functions);

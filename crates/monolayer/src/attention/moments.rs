@@ -109,7 +109,12 @@ fn moments_below<const Q: usize, const C: usize>(
                 #[inline(always)]
                 || {
                     add(start..(start + plan.run).min(range.end), &place, &mut part);
-                    for (sum, part) in sums.as_flattened_mut().as_flattened_mut().iter_mut().zip(part.as_flattened_mut().as_flattened_mut()) {
+                    for (sum, part) in sums
+                        .as_flattened_mut()
+                        .as_flattened_mut()
+                        .iter_mut()
+                        .zip(part.as_flattened_mut().as_flattened_mut())
+                    {
                         *sum += *part;
                         *part = 0.0;
                     }

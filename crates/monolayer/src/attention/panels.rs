@@ -70,7 +70,13 @@ impl Bins {
     /// The sums of `w e^(-y d)` over all tokens, d their distance from an end, for several y that are not below `least`.
     /// Tokens with `least d > reach` may be left out.
     #[inline(always)]
-    pub fn sums<const M: usize, const C: usize>(&self, end: usize, y: &[f64; M], least: f64, reach: f64) -> [[f64; M]; C] {
+    pub fn sums<const M: usize, const C: usize>(
+        &self,
+        end: usize,
+        y: &[f64; M],
+        least: f64,
+        reach: f64,
+    ) -> [[f64; M]; C] {
         let mut total = [[0.0; M]; C];
         let within = self.seen[end].partition_point(|bin| bin.near * least <= reach);
         for group in self.seen[end][..within].chunks(GROUP) {
@@ -154,7 +160,8 @@ pub(super) struct Chebyshev<const M: usize> {
 
 impl<const M: usize> Chebyshev<M> {
     pub fn new() -> Self {
-        let angle = |i: usize, j: usize| core_math::cos(std::f64::consts::PI * (i * (2 * j + 1)) as f64 / (2 * M) as f64);
+        let angle =
+            |i: usize, j: usize| core_math::cos(std::f64::consts::PI * (i * (2 * j + 1)) as f64 / (2 * M) as f64);
         let mut new = Self { nodes: [0.0; M], transform: [[0.0; M]; M], monomials: [[0.0; M]; M] };
         for j in 0..M {
             new.nodes[j] = angle(1, j);

@@ -140,7 +140,7 @@ impl Plan {
         let (width, n) = (extent.high - extent.low, extent.keys as f64);
         let (w, y) = (positive(width), positive(extent.largest));
         // Panels (step 3 of the proof).
-        let (major, minor) = ((rho + 1.0 / rho) / 2.0, (rho - 1.0 / rho) / 2.0);
+        let (major, minor) = (f64::midpoint(rho, 1.0 / rho), (rho - 1.0 / rho) / 2.0);
         let half_panel = (2.0 * ANGLE / (minor * w)).min(y);
         let within = (n / BEYOND).ln();
         let panel_bits = bits(minor * within / (2.0 * ANGLE) + major);
@@ -160,7 +160,8 @@ impl Plan {
         let tolerance = tolerance.max(f64::EPSILON);
         let deltas = TERMS.map(|terms| (terms, widest(terms, tolerance / 32.0)));
         let rhos = NODES.map(|nodes| (nodes, roundest(nodes, tolerance / 2.0)));
-        let plans = deltas.iter().flat_map(|&delta| rhos.map(|rho| Self::new(extent, tolerance, delta, rho, functions)));
+        let plans =
+            deltas.iter().flat_map(|&delta| rhos.map(|rho| Self::new(extent, tolerance, delta, rho, functions)));
         plans.min_by(|a, b| a.cost.total_cmp(&b.cost)).expect("there are plans")
     }
 
@@ -195,11 +196,11 @@ impl Plan {
         let bins = (2.0 * self.bins.count as f64).min(extent.keys as f64);
         let pairs = panels * bins;
         let memory = 2.0 * self.bins.count as f64 * numbers * 2e-9;
-        memory + keys + queries + pairs * self.nodes as f64 * (0.8e-9 + 0.06e-9 * numbers) + panels * 50e-9
+        20e-6 + memory + keys + queries + pairs * self.nodes as f64 * (0.8e-9 + 0.06e-9 * numbers) + panels * 50e-9
     }
 }
 
 /// Roughly how long direct sums take.
 pub(super) fn direct_seconds(extent: &Extent, lanes: usize) -> f64 {
-    extent.keys as f64 * extent.queries as f64 * 6e-9 / lanes as f64 + 1e-7 * extent.queries as f64
+    extent.keys as f64 * extent.queries as f64 * 6e-9 / lanes as f64 + 3e-8 * extent.queries as f64
 }

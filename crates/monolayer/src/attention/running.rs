@@ -5,7 +5,6 @@
 
 use crate::arithmetic::kernels::Real;
 
-
 use super::grading::short;
 use super::moments::powers;
 use super::plan::exponential;

@@ -46,7 +46,8 @@ impl<R: Real> StreamingHead<R> {
         let delta = widest(TERMS, R::UNIT_ROUNDOFF.to_f64().max(f64::EPSILON) / 4.0);
         let half = half_width(delta, largest);
         let bins = (high - low) / (2.0 * half);
-        if !(low <= high && largest >= 0.0 && bins <= MOST_BINS && low.abs().max(high.abs()) / half < 2.0_f64.powi(48)) {
+        if !(low <= high && largest >= 0.0 && bins <= MOST_BINS && low.abs().max(high.abs()) / half < 2.0_f64.powi(48))
+        {
             return Err(Error::setting(
                 format!("a streaming head for keys from {low} to {high} and queries up to {largest}"),
                 "give finite limits whose scores span less than a million",

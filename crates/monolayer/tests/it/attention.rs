@@ -13,7 +13,8 @@ const PRECISION: usize = 300;
 fn exact<R: Real>(keys: &[R], values: &[R], y: R) -> Ball {
     let ball = |x: R| Ball::new(x.to_f64(), PRECISION);
     let further = |a: &R, b: &R| a.partial_cmp(b).unwrap();
-    let top = if y < R::ZERO { keys.iter().min_by(|a, b| further(a, b)) } else { keys.iter().max_by(|a, b| further(a, b)) };
+    let top =
+        if y < R::ZERO { keys.iter().min_by(|a, b| further(a, b)) } else { keys.iter().max_by(|a, b| further(a, b)) };
     let top = ball(*top.unwrap());
     let (mut total, mut sum) = (Ball::new(0.0, PRECISION), Ball::new(0.0, PRECISION));
     for (&k, &v) in keys.iter().zip(values) {
@@ -75,22 +76,28 @@ fn check_both(keys: &[f64], values: &[f64], queries: &[f64]) {
 
 /// Numbers of one scale, around zero or far from it, in clusters, or with an outlier.
 fn wild(count: usize) -> impl Strategy<Value = Vec<f64>> {
-    let scale = prop_oneof![Just(1.0), (-3.0..3.0_f64).prop_map(|e| 10_f64.powf(e)), (-300.0..300.0_f64).prop_map(|e| 10_f64.powf(e))];
+    let scale = prop_oneof![
+        Just(1.0),
+        (-3.0..3.0_f64).prop_map(|e| 10_f64.powf(e)),
+        (-300.0..300.0_f64).prop_map(|e| 10_f64.powf(e))
+    ];
     let offset = prop_oneof![Just(0.0), -1e6..1e6_f64, -2.0..2.0_f64];
-    (scale, offset, 0..5_u32, prop::collection::vec(-1.0..1.0_f64, count)).prop_map(|(scale, offset, kind, mut list)| {
-        for (i, x) in list.iter_mut().enumerate() {
-            *x = match kind {
-                0 => *x,
-                1 => x.signum() + 1e-9 * *x,
-                2 if i == 1 => 1e6,
-                2 => *x,
-                3 => 0.5,
-                _ => x.signum() * (12.0 * *x).exp(),
-            };
-            *x = ((offset + *x) * scale).clamp(f64::MIN, f64::MAX);
-        }
-        list
-    })
+    (scale, offset, 0..5_u32, prop::collection::vec(-1.0..1.0_f64, count)).prop_map(
+        |(scale, offset, kind, mut list)| {
+            for (i, x) in list.iter_mut().enumerate() {
+                *x = match kind {
+                    0 => *x,
+                    1 => x.signum() + 1e-9 * *x,
+                    2 if i == 1 => 1e6,
+                    2 => *x,
+                    3 => 0.5,
+                    _ => x.signum() * (12.0 * *x).exp(),
+                };
+                *x = ((offset + *x) * scale).clamp(f64::MIN, f64::MAX);
+            }
+            list
+        },
+    )
 }
 
 proptest! {
@@ -243,7 +250,9 @@ fn both_routes_have_the_same_gradients() {
         let total = upstream.iter().map(|u| u.abs()).sum::<f64>();
         let width = 4.0 * scale;
         // Over what the sums could be if all terms had one sign.
-        for (a, b, size) in [(&a.keys, &b.keys, 4.0 * y * total), (&a.values, &b.values, total), (&a.queries, &b.queries, 4.0 * width)] {
+        for (a, b, size) in
+            [(&a.keys, &b.keys, 4.0 * y * total), (&a.values, &b.values, total), (&a.queries, &b.queries, 4.0 * width)]
+        {
             for (a, b) in a.iter().zip(b) {
                 assert!((a - b).abs() <= 1e-13 * size, "{scale} {y}: {a} {b}");
             }
@@ -284,9 +293,16 @@ fn a_stream_is_the_causal_mask() {
         assert!((mean - out[i]).abs() <= 1e-13, "{i}: {mean} {}", out[i]);
     }
     assert!(head.bins() > declared && head.tokens() == n);
-    assert!(head.push(0.0, 0.0, 6.1).is_err() && head.push(f64::NAN, 0.0, 0.0).is_err() && head.push(1e9, 0.0, 0.0).is_err());
+    assert!(
+        head.push(0.0, 0.0, 6.1).is_err()
+            && head.push(f64::NAN, 0.0, 0.0).is_err()
+            && head.push(1e9, 0.0, 0.0).is_err()
+    );
     assert_eq!(head.tokens(), n);
-    assert!(StreamingHead::<f64>::new(1.0, -1.0, 1.0).is_err() && StreamingHead::<f64>::new(0.0, 1.0, f64::INFINITY).is_err());
+    assert!(
+        StreamingHead::<f64>::new(1.0, -1.0, 1.0).is_err()
+            && StreamingHead::<f64>::new(0.0, 1.0, f64::INFINITY).is_err()
+    );
 }
 
 #[test]
@@ -299,7 +315,8 @@ fn batches_are_their_rows() {
     attention.forward_packed(&offsets, inputs, &mut out).unwrap();
     let row = |range: std::ops::Range<usize>| {
         let mut row = vec![0.0; range.len()];
-        let inputs = HeadInputs { keys: &keys[range.clone()], values: &values[range.clone()], queries: &queries[range] };
+        let inputs =
+            HeadInputs { keys: &keys[range.clone()], values: &values[range.clone()], queries: &queries[range] };
         attention.forward(inputs, &mut row).unwrap();
         row
     };

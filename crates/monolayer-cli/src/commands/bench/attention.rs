@@ -137,7 +137,8 @@ fn text_of(args: &Args, measured: &Measured, peer: Option<&Value>) -> String {
         Route::Moments => format!("{} bins, {} nodes", work.bins, work.nodes),
     };
     let what = if args.backward { "forward and backward" } else { "forward" };
-    let scaled = if direct_queries < tokens { format!(", from {} queries", count(*direct_queries)) } else { String::new() };
+    let scaled =
+        if direct_queries < tokens { format!(", from {} queries", count(*direct_queries)) } else { String::new() };
     let mut text = format!(
         "{} tokens, {}, scores up to {}, {} threads\n{what}: {:.3} ms ({how})\n\
          error {max_error:.1e} of the largest value, at most {:.1e} proved before the result is rounded to its type\n\
@@ -152,7 +153,9 @@ fn text_of(args: &Args, measured: &Measured, peer: Option<&Value>) -> String {
         1e3 * bytes_seconds,
     );
     if let Some([keys, values, queries]) = measured.gradient_error {
-        text += &format!("gradients off by {keys:.1e} (keys), {values:.1e} (values), {queries:.1e} (queries) of their largest entry\n");
+        text += &format!(
+            "gradients off by {keys:.1e} (keys), {values:.1e} (values), {queries:.1e} (queries) of their largest entry\n"
+        );
     }
     if let Some(peer_seconds) = peer.and_then(|peer| peer["seconds"].as_f64()) {
         text += &format!("PyTorch {:.3} ms, {:.0} times as long\n", 1e3 * peer_seconds, peer_seconds / seconds);
