@@ -155,7 +155,7 @@ fn block_sums(
         }
     }
     // Bytes are paired within each half of a vector.
-    let [first, second]: [[[i16; 8]; 2]; 2] = sums.map(|sums| pulp::cast(sums));
+    let [first, second]: [[[i16; 8]; 2]; 2] = sums.map(pulp::cast);
     let mut out = [0.0; LANES];
     for (out, sums) in out.as_chunks_mut::<8>().0.iter_mut().zip([first[0], second[0], first[1], second[1]]) {
         *out = sums.map(f64::from);

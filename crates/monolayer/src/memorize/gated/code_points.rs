@@ -204,6 +204,7 @@ impl WordSpans {
 }
 
 /// The highest that the contexts of each block of words score, from the scores of words at the coordinate 0.
+#[expect(clippy::inline_always, reason = "only what is inlined is compiled for wider vector units")]
 #[inline(always)]
 fn largest_of_blocks(words: &[f64], (ends, factor): (&[f64], f64)) -> Vec<f64> {
     let mut all = vec![0.0; words.len().div_ceil(BLOCK)];
@@ -359,8 +360,9 @@ impl<'a> CodePoints<'a> {
             if largest + top <= floor {
                 continue;
             }
-            for w in block * BLOCK..scores.words.len().min((block + 1) * BLOCK) {
-                if scores.words[w] + factor * ends[w] + top > floor {
+            let words = scores.words.iter().zip(ends).enumerate().skip(block * BLOCK).take(BLOCK);
+            for (w, (word, end)) in words {
+                if word + factor * end + top > floor {
                     for point in self.starts[w]..self.starts[w + 1] {
                         see(point, self.score(point, scores), &mut floor);
                     }
