@@ -1,7 +1,10 @@
 """Parts of tools/test_page.py: models of texts, of functions, of tasks, trained ones; hostile words; the playground."""
 
+import html
 import json
 import pathlib
+
+from browser import ELEMENT
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 STORY = "return document.querySelector('.story').textContent"
@@ -151,6 +154,19 @@ def hostile(browser, monolayer, room):
         return tour.data.sentences.flatMap((s) => tour.model.run(s.words).filter((token, t) => tour.model.labels[token.label] !== s.labels[t])).length""")
     check("and all labels are right", wrong == 0, wrong)
     quiet(browser, "hostile words")
+
+
+def framed(browser, page, room):
+    """The page inside another one, as notebooks show it: with no address of its own."""
+    source = html.escape(page.read_text(encoding="utf-8"), quote=True)
+    (room / "framed.html").write_text(f'<!DOCTYPE html><iframe sandbox="allow-scripts" srcdoc="{source}" width="900" height="700"></iframe>')
+    browser.open(room / "framed.html")
+    browser.call("POST", "/frame", {"id": {ELEMENT: browser.find("iframe")}})
+    browser.script("document.querySelector('.hardmax').click()")
+    browser.until("the count inside a frame", "return document.querySelector('.count').dataset.right")
+    check("the page works inside another one", "Hardmax lets" in browser.script(STORY), browser.script(STORY))
+    browser.call("POST", "/frame", {"id": None})
+    quiet(browser, "a page inside another one")
 
 
 def playground(browser):

@@ -140,12 +140,14 @@ def tour(browser, page):
     seen = []
     for k in (1, 2, 4):
         browser.hover(f".sentence button:nth-of-type({k})")
+        browser.until("another word", f"return document.querySelector('.tour').tour.selected === {k - 1}")
         seen.append(browser.script(FACTS))
     check("hovering shows another word", len(set(seen)) == 3)
     check("a word's facts are complete", all("query y" in s and "leads by" in s and "context" in s for s in seen), seen)
     check("the fourth word is a date", seen[2].startswith("LabelDATE, as in the data"), seen[2])
     check("attention is drawn as lines", browser.script("return document.querySelectorAll('.arc').length") == 4)
     browser.hover(".sentence button")
+    browser.until("another word", "return document.querySelector('.tour').tour.selected === 0")
     browser.hover(".curve circle.context")
     check("contexts name their sentences", "id" in browser.script("return document.getElementById('tip').textContent"))
     browser.hover(".bars .part")
@@ -258,6 +260,7 @@ def main():
         figures(browser, page)
         looks(browser, page, pictures, ("", "sentence=1&word=1&hardmax=on", "sentence=1&word=1&label=1%3ABOAT"))
         printed(browser, page)
+        page_parts.framed(browser, page, room)
         page_parts.text(browser, monolayer, room)
         page_parts.approximation(browser, monolayer, room)
         page_parts.start_token(browser, monolayer, room)

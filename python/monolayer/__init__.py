@@ -13,6 +13,7 @@ Approximators?", ICLR 2024, arXiv 2307.14023.
 `compile_function`     any Python function from a sequence to labels, enumerated and memorized
 `memorize_text`        a text into a model that recites it
 `approximate`          a function on vectors into a model, with a bound on the distance
+`attention`            rank-1 softmax attention in linear time, on NumPy arrays and PyTorch tensors
 `load`                 a model from its directory
 `verify`, `certify`    an independent checker's verdict on a model and its data
 `read`                 a dataset from a file: CoNLL columns, CSV, TSV, JSON, NumPy arrays, safetensors
@@ -24,6 +25,7 @@ Approximators?", ICLR 2024, arXiv 2307.14023.
 
 `monolayer.torch` has the same models as plain PyTorch modules, `monolayer.lens` in TransformerLens.
 """
+from ._attention import attention
 from ._commands import claims, command, context, train
 from ._data import Dataset, read
 from ._estimator import Memorizer
@@ -34,7 +36,7 @@ from ._native import MonolayerError
 Compiled = Model
 
 __all__ = [
-    "Approximation", "Compiled", "Dataset", "Memorizer", "Model", "MonolayerError", "approximate", "certify", "claims", "command",
+    "Approximation", "Compiled", "Dataset", "Memorizer", "Model", "MonolayerError", "approximate", "attention", "certify", "claims", "command",
     "compile_function", "context", "explain", "generate", "load", "memorize", "memorize_text", "read", "train", "verify",
 ]
 

@@ -40,7 +40,7 @@ fn readers() {
 
 #[test]
 fn rules_and_judge() {
-    part(&["rules"], 1204);
+    part(&["rules"], 1258);
 }
 
 #[test]

@@ -92,13 +92,15 @@ fn look(random: &mut Random, arithmetic: Arithmetic, format: Format) -> Option<(
     let off_units = OffUnits::new(&network, &inputs, z.iter())?;
     let (block, mut off, mut on) = (&network.blocks[0], 0, 0);
     for (vector, place) in inputs.vectors.iter().flat_map(|word| (0..2).map(move |place| (word, place))) {
-        let word = off_units.word(vector)?;
+        // The word wherever it may be, and this token alone.
+        let anywhere = off_units.word(vector, (0..2).flat_map(|place| z.iter().map(move |z| (place, z))))?;
         let Some(x) = network.input(vector, place) else { continue };
         let x: Vec<Ball> = x.into_iter().map(Ball::exact).collect();
         for z in &z {
-            let (token, open) = (block.skip(arithmetic, &x, z)?, off_units.open(&word, place, z));
+            let (token, open) = (block.skip(arithmetic, &x, z)?, off_units.open(&anywhere, place, z));
+            let alone = off_units.open(&off_units.word(vector, std::iter::once((place, z)))?, place, z);
             for j in 0..UNITS {
-                let (is_off, unit) = (!open.contains(&j), block.unit(arithmetic, &token, j)?);
+                let (is_off, unit) = (!open.contains(&j) || !alone.contains(&j), block.unit(arithmetic, &token, j)?);
                 off += usize::from(is_off);
                 on += usize::from(unit.before.is_positive());
                 assert!(!(is_off && unit.before.is_positive()), "unit {j} is called off and gives {:?}", unit.before);

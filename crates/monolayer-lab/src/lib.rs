@@ -2,6 +2,7 @@
 //! here.
 
 pub mod approximation_study;
+pub mod attention_bench;
 pub mod bench;
 pub mod claims;
 pub mod example;

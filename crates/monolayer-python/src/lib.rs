@@ -4,6 +4,7 @@
 #![allow(clippy::needless_pass_by_value, reason = "Python hands over what was extracted from its objects")]
 
 mod approximate;
+mod attention;
 mod commands;
 mod dataset;
 mod job;
@@ -16,6 +17,8 @@ use pyo3::prelude::*;
 mod _native {
     #[pymodule_export]
     use super::approximate::approximate;
+    #[pymodule_export]
+    use super::attention::{attention_f32, attention_f64, attention_gradients_f32, attention_gradients_f64};
     #[pymodule_export]
     use super::commands::main;
     #[pymodule_export]

@@ -10,6 +10,10 @@
 #![allow(clippy::inline_always, clippy::needless_range_loop)]
 
 use monolayer::arithmetic::kernels::{Real, sum_of_lanes};
+use monolayer::attention::{FastAttention, Gradients, HeadInputs};
+
+/// Sequences of at least so many tokens take the way in linear time, where heads have size 1 and see everything.
+pub const LONG: usize = 4096;
 
 /// Queries handled at once.
 pub const LANES: usize = 16;
@@ -106,6 +110,46 @@ impl<'a, R: Real> Sequence<'a, R> {
             }
         }
         scores
+    }
+
+    /// Whether the way in linear time is taken.
+    pub fn is_long(&self) -> bool {
+        self.size == 1 && !self.causal && self.n >= LONG
+    }
+
+    fn inputs(&self) -> HeadInputs<'a, R> {
+        let part = |rows| self.component(rows, 0);
+        HeadInputs { keys: part(self.k), values: part(self.v), queries: part(self.q) }
+    }
+
+    /// [`Self::forward`] in linear time; false, and nothing done, where numbers are not finite.
+    pub fn forward_long(&self, mixed: &mut [R], width: usize) -> bool {
+        let mut out = vec![R::ZERO; self.n];
+        let done = FastAttention::new().forward(self.inputs(), &mut out).is_ok();
+        if done {
+            out.iter().enumerate().for_each(|(t, &g)| mixed[t * width] = g);
+        }
+        done
+    }
+
+    /// [`Self::backward`] in linear time; false, and nothing done, where numbers are not finite.
+    pub fn backward_long(
+        &self,
+        (d_mixed, width): (&[R], usize),
+        dq: &mut [R],
+        dk: &mut [R],
+        dv: Option<&mut [R]>,
+    ) -> bool {
+        let upstream: Vec<R> = (0..self.n).map(|t| d_mixed[t * width]).collect();
+        let mut gradients = Gradients::default();
+        if FastAttention::new().backward(self.inputs(), &upstream, &mut gradients).is_err() {
+            return false;
+        }
+        let add = |to: &mut [R], from: &[R]| to.iter_mut().zip(from).for_each(|(to, &x)| *to += x);
+        dq[..self.n].copy_from_slice(&gradients.queries);
+        add(&mut *dk, &gradients.keys);
+        add(dv.unwrap_or(dk), &gradients.values);
+        true
     }
 
     /// The mixtures g, row t of `mixed` (of `width` numbers, of which this head's are the first), and what the way back needs.

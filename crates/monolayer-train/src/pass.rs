@@ -178,6 +178,9 @@ impl<R: Real> Pass<'_, R> {
                 let sequence = self.sequence(projected, tokens, head, first, n);
                 let mixed = &mut mixed[first * width + head * a.head_size..];
                 let softmax = &mut tape.softmax[head * tokens + first..][..n];
+                if sequence.is_long() && sequence.forward_long(mixed, width) {
+                    continue;
+                }
                 kernels::vectorized(
                     #[inline(always)]
                     || sequence.forward(scratch, mixed, width, softmax),
@@ -319,8 +322,18 @@ impl<R: Real> Pass<'_, R> {
                 let at = head * a.head_size * tokens + first;
                 let (dq, rest) = d_projected.split_at_mut(width * tokens);
                 let (dk, dv) = rest.split_at_mut(width * tokens);
-                let dv = if a.tied { None } else { Some(&mut dv[at..]) };
+                let mut dv = if a.tied { None } else { Some(&mut dv[at..]) };
                 let from = first * width + head * a.head_size;
+                if sequence.is_long()
+                    && sequence.backward_long(
+                        (&d_mixed[from..], width),
+                        &mut dq[at..],
+                        &mut dk[at..],
+                        dv.as_deref_mut(),
+                    )
+                {
+                    continue;
+                }
                 let softmax = &tape.softmax[head * tokens + first..][..n];
                 kernels::vectorized(
                     #[inline(always)]

@@ -15,6 +15,7 @@
 
 pub mod approximate;
 pub mod arithmetic;
+pub mod attention;
 pub mod context_map;
 pub mod data;
 mod error;

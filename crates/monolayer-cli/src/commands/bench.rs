@@ -1,5 +1,6 @@
 //! `monolayer bench`: measured speed, with the limit measured beside it.
 
+mod attention;
 mod memorize;
 mod peer;
 mod train;
@@ -38,6 +39,7 @@ enum Name {
         #[arg(long, default_value_t = 16_384, help_heading = DOES)]
         tokens: usize,
     },
+    Attention(attention::Args),
     /// The search for a contextual mapping: gap and time for growing numbers of candidates, and the time of one pass
     #[command(after_help = "Example: monolayer bench context train.conll")]
     Context(context::MapArgs),
@@ -58,6 +60,7 @@ enum Name {
 pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     match &args.name {
         Name::Forward { tokens } => Ok(forward(*tokens)),
+        Name::Attention(args) => attention::run(args, shared),
         Name::Context(map) => context_search(map, shared),
         Name::Memorize(args) => memorize::run(args),
         Name::Train(args) => train::run(args),

@@ -12,15 +12,11 @@ pub fn tokens(firing: &Firing, first: usize, exact: usize) -> String {
     format!("{word}{place}{}{}", bound("above", firing.id_above), bound("below", firing.id_below))
 }
 
-/// A word for a line of text: as it is, or quoted where it has characters that cannot be seen.
+/// A word for a line of text: as it is, or quoted where it could be taken for a part of the line, or cannot be seen.
 pub fn word(text: &str) -> String {
-    let plain = |c: char| !c.is_control() && !c.is_whitespace() && !is_directional(c);
-    if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { format!("{text:?}") }
-}
-
-/// Characters that turn the direction of what follows.
-fn is_directional(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    let plain = |c: char| c.is_alphanumeric() || "-_.'$%&/".contains(c);
+    let is_plain = text.chars().all(plain) && text.contains(char::is_alphanumeric) && text != "and";
+    if is_plain { text.to_owned() } else { format!("{text:?}") }
 }
 
 /// The digits that ids of a precision have.

@@ -167,7 +167,7 @@ impl Clause {
         let (word, place) = cut(rest, " at place ");
         let number = |text: Option<&str>| text.map(|text| text.parse().unwrap());
         Self {
-            word: (word != "any word").then(|| word.to_owned()),
+            word: (word != "any word").then(|| unquoted(word)),
             place: place.map(|place| place.parse().unwrap()),
             above: number(above),
             below: number(below),
@@ -180,6 +180,11 @@ impl Clause {
             && self.above.is_none_or(|bound| id > bound)
             && self.below.is_none_or(|bound| id < bound)
     }
+}
+
+/// A word as it is in the data.
+fn unquoted(word: &str) -> String {
+    if word.starts_with('"') { serde_json::from_str(word).unwrap() } else { word.to_owned() }
 }
 
 fn cut<'a>(text: &'a str, at: &str) -> (&'a str, Option<&'a str>) {

@@ -27,11 +27,11 @@ pub(crate) fn exp(x: i128) -> Option<(i64, i64, i32)> {
     if x.unsigned_abs() >= 1 << (FRACTION + LARGEST) {
         return None;
     }
-    let k = (((2 * x + LN_2) >> 62) as i64).div_euclid((2 * LN_2 >> 62) as i64);
+    let k = (((2 * x + LN_2) >> 62) as i64).div_euclid(((2 * LN_2) >> 62) as i64);
     let f = ((x - i128::from(k) * LN_2) >> (FRACTION as u32 - POINT)) as i64;
     let (mut term, mut sum) = (1_i64 << POINT, 1_i64 << POINT);
     for i in 1..=20 {
-        term = ((i128::from(term) * i128::from(f) >> POINT) as i64).div_euclid(i);
+        term = (((i128::from(term) * i128::from(f)) >> POINT) as i64).div_euclid(i);
         sum += term;
     }
     Some((sum - 64, sum + 64, k as i32 - POINT as i32))
@@ -98,6 +98,28 @@ mod tests {
         }
         assert_eq!(exp(0).map(|(l, h, _)| l < 1 << 62 && h > 1 << 62), Some(true));
         assert_eq!(exp(1 << 122), None);
+    }
+
+    /// Narrow balls, on both sides of the width from which on both ends are evaluated.
+    #[test]
+    fn narrow_balls_hold_both_ends() {
+        for m in [-(30_i64 << 48), -(1 << 47), -12_345, 0, 1, 987_654_321, 20 << 48] {
+            for r in (0..40).map(|i| (1_u64 << i) - 1) {
+                let ball = exp_ball(Ball { m, r, e: -48 }).unwrap();
+                let end = |x: i64| {
+                    exp(i128::from(x) << 48).map(|(low, high, e)| {
+                        (Ball { m: low >> 1, r: 0, e: e + 1 }, Ball { m: (high >> 1) + 1, r: 0, e: e + 1 })
+                    })
+                };
+                let (first, last) = (end(m - r as i64).unwrap(), end(m + r as i64).unwrap());
+                let (low, high, e) = ball.ends();
+                let (low, high) = (Ball::pack(low, 0, e), Ball::pack(high, 0, e));
+                assert!(!first.1.is_below(low) && !high.is_below(last.0), "{m} {r}");
+                // No wider than the ends ask for, but for a few units and the square of the width.
+                let wide = last.1.plus(first.0.minus()).size().times(Ball { m: 65, r: 0, e: -6 });
+                assert!(!wide.plus(last.1.scaled(-50)).is_below(high.plus(low.minus())), "{m} {r}");
+            }
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ function contributionBars(tour, token, width) {
   const ends = labels.map((l) => [...shown.reduce(([minus, plus], part) => (part.adds[l] < 0 ? [minus + part.adds[l], plus] : [minus, plus + part.adds[l]]), [0, 0])]);
   const low = Math.min(0, ...ends.map((e) => e[0])), high = Math.max(0, ...ends.map((e) => e[1])) || 1;
   const name = Math.min(150, 16 + 9.6 * Math.max(...labels.map((l) => tour.short(model.labels[l]).length)));
-  const left = name, right = width - 74, row = 34;
+  const left = name, said = labels.map((l) => page.number(token.scores[l])), right = width - 16 - 9 * Math.max(...said.map((text) => text.length)), row = 34;
   const x = (score) => left + ((score - low) / (high - low)) * (right - left);
   const svg = page.element("svg", { viewBox: `0 0 ${width} ${row * labels.length + 8}`, width, class: "bars", role: "img",
     "aria-label": labels.map((l) => `${model.labels[l]}: ${page.number(token.scores[l])}`).join(", ") });
@@ -32,7 +32,7 @@ function contributionBars(tour, token, width) {
     // Where negative parts are, the sum is not where the bars end.
     const at = x(token.scores[l]);
     if (minus < 0) svg.append(page.element("line", { x1: at, x2: at, y1: y - 3, y2: y + 25, class: "sum" }));
-    svg.append(page.element("text", { x: Math.max(x(plus), at) + 8, y: y + 17, class: l === token.label ? "name strong" : "name" }, page.number(token.scores[l])));
+    svg.append(page.element("text", { x: Math.max(x(plus), at) + 8, y: y + 17, class: l === token.label ? "name strong" : "name" }, said[r]));
   });
   svg.append(page.element("line", { x1: x(0), x2: x(0), y1: 0, y2: row * labels.length + 4, class: "axis" }));
   const list = page.element("ol", { class: "parts" }, ...shown.map((part) => page.element("li", {}, tour.partInWords(part, token))));

@@ -120,27 +120,27 @@ class Curve extends Drawing {
   drawWords() {
     const { token, tour } = this, at = this.panel.bottom + 22;
     this.line(this.left, at, this.right, at, "axis");
-    token.values.forEach((value, j) => {
-      const disc = this.add("circle", { cx: this.x(value), cy: at, r: 2 + 11 * Math.sqrt(token.weights[j]), class: "weight" });
-      this.hover(disc, [`“${tour.name(token.seen[j])}”`, `projection ${page.number(value)}`, `attention weight ${page.number(token.weights[j], 3)}`]);
-    });
-    this.add("circle", { cx: this.x(token.mixed), cy: at, r: 7, style: `fill:${tour.color(token.label)}`, class: "mark" });
     const items = new Map();
     token.values.forEach((value, j) => {
-      const text = tour.name(token.seen[j]), key = `${this.x(value).toFixed(1)} ${text}`, item = items.get(key) ?? { x: this.x(value), word: text, weight: 0, times: 0 };
+      const text = tour.name(token.seen[j]), key = `${this.x(value).toFixed(1)} ${text}`, item = items.get(key) ?? { x: this.x(value), value, word: text, weight: 0, times: 0 };
       items.set(key, Object.assign(item, { weight: item.weight + token.weights[j], times: item.times + 1 }));
     });
-    // In a long text only the words that count are named.
-    const named = [...items.values()].sort((a, b) => b.weight - a.weight).slice(0, Math.floor(this.width / 32))
-      .map((item) => ({ ...item, text: item.times > 1 ? `${item.word} ×${item.times}` : item.word }));
-    const rows = stagger(named, this.left, this.right), depth = Math.max(...rows.map((r) => r.row)) + 1;
+    // In a long text only the words that count are shown, and the first of them named.
+    const heaviest = [...items.values()].sort((a, b) => b.weight - a.weight).slice(0, 150);
+    for (const { x, value, word, weight } of heaviest) {
+      const disc = this.add("circle", { cx: x, cy: at, r: 2 + 11 * Math.sqrt(weight), class: "weight" });
+      this.hover(disc, [`“${word}”`, `projection ${page.number(value)}`, `attention weight ${page.number(weight, 3)}`]);
+    }
+    this.add("circle", { cx: this.x(token.mixed), cy: at, r: 7, style: `fill:${tour.color(token.label)}`, class: "mark" });
+    const named = heaviest.slice(0, Math.floor(this.width / 32)).map((item) => ({ ...item, text: item.times > 1 ? `${item.word} ×${item.times}` : item.word }));
+    const rows = stagger(named, this.left, this.right).filter((item) => item.row < 6), depth = Math.max(...rows.map((r) => r.row)) + 1;
     for (const { x, at: place, row, text } of rows) {
       this.line(x, at + 3, x, at + 12 + 17 * row, "leader");
       this.text(place, at + 26 + 17 * row, text, "middle", "tick");
     }
     const foot = at + 40 + 17 * depth;
     for (const value of ticks(this.low, this.high, 5)) this.text(this.x(value), foot, page.number(value), "middle", "tick");
-    return this.note(foot + 22, "each word's projection (disc: its attention weight); their weighted mean is the context id");
+    return this.note(foot + 22, `every word has a place on this line; by its query y, “${this.word}” gives each of them a weight (disc), and their weighted mean is the context id`);
   }
 }
 
@@ -165,13 +165,9 @@ class LabelLine extends Drawing {
 
   drawScores() {
     const { tour, along } = this, { top, bottom } = this.panel;
-    // Heights that show the winners at the contexts; what is beyond is cut off.
-    const at = this.all.map((c) => along.scores(c.id));
-    const best = at.map((scores) => Math.max(...scores));
-    const seconds = at.map((scores) => [...scores].sort((a, b) => b - a)[Math.min(1, scores.length - 1)]);
-    let high = Math.max(...seconds, Math.min(Math.max(...best), 2 * at.at(-1)[this.token.label], 1e300)), low = Math.min(...seconds);
-    high += 0.2 * (high - low || 1);
-    low -= 0.1 * (high - low);
+    // Heights that show what happens here; what is beyond is cut off, and the line below shows who wins there.
+    const here = along.scores(this.token.id).sort((a, b) => b - a), lead = here[0] - (here[1] ?? here[0]) || 1;
+    const floor = Math.max(here.at(-1), here[0] - 3 * lead), low = floor - 0.25 * (here[0] - floor || 1), high = here[0] + 1.2 * lead;
     const y = (score) => bottom - ((score - low) / (high - low)) * (bottom - top);
     for (const value of ticks(low, high, 4)) {
       this.line(this.left, y(value), this.right, y(value), "grid");
@@ -233,7 +229,7 @@ class LabelLine extends Drawing {
     const foot = at + 46 + 17 * depth;
     for (const value of ticks(this.low, this.high, 4)) this.text(this.x(value), foot, page.number(value, 5), "middle", "tick");
     const place = tour.model.maxLength === null ? "" : ` as word ${this.token.place + 1}`;
-    return this.note(foot + 22, `context id; discs: the contexts of “${this.word}”${place} in the data; the line has the color of the label that the units give`);
+    return this.note(foot + 22, `context id; discs: “${this.word}”${place} in the sentences of the data; the line has the color of the label that wins at that id`);
   }
 }
 

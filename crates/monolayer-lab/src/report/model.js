@@ -40,7 +40,8 @@ class Model {
     this.mask = data.mask;
     this.maxLength = data.maxLength;
     this.start = data.start; // a word before every sentence, or null
-    this.round = data.dtype === "f32" ? Math.fround : (x) => x;
+    this.double = data.dtype !== "f32";
+    this.round = this.double ? (x) => x : Math.fround;
     this.rows = new Map(Object.entries(data.rows));
     this.tensors = {};
     for (const [name, tensor] of Object.entries(data.tensors)) this.tensors[name] = unpack(tensor);
@@ -85,7 +86,8 @@ class Model {
   }
 
   dot(weights, start, x) {
-    const { round, d } = this;
+    if (this.double) return this.plainDot(weights, start, x);
+    const { d } = this, round = Math.fround;
     let sum = 0;
     for (let i = 0; i < d; i++) sum = round(sum + round(weights[start + i] * x[i]));
     return sum;

@@ -21,8 +21,10 @@ function story(tour, i, others, contrast, line) {
   }
   const given = how.hinges.find((hinge) => hinge.at === i);
   if (given) {
-    return ["By hand, “", strong(word), "” now gets ", name(token.label), `: a bump of three hidden units was added, which fire for this word${here} only where the id is within ${page.number(given.half, 2)} of ${page.number(given.id, 4)}. `,
-      others.length > 0 ? "The other contexts of the word have other ids and keep their labels." : "The word has no other context in the data."];
+    const same = others.filter((c) => Math.abs(c.id - given.id) < given.half).length;
+    return ["By hand, “", strong(word), "” now gets ", name(token.label), `: three hidden units were added, together a bump for this word${here} that is not 0 only where the id is within ${page.number(given.half, 2)} of ${page.number(given.id, 4)}. `,
+      others.length === 0 ? "The word has no other context in the data." : same === 0 ? "Its other contexts have other ids and keep their labels."
+        : `${same} of its other contexts ${same === 1 ? "has" : "have"} the same id and cannot be told apart from it.`];
   }
   const [low, high] = labelEnds(line, token);
   // As many digits as tell the ids of the sentence apart.
@@ -30,7 +32,7 @@ function story(tour, i, others, contrast, line) {
   const digits = [3, 4, 5, 6, 7, 8].find((n) => new Set(said.map((x) => page.number(x, n))).size === new Set(said).size) ?? 9;
   const text = (x) => page.number(x, digits);
   const ids = low === null && high === null ? "all ids around it mean" : low === null ? `ids below ${text(high)} mean` : high === null ? `ids above ${text(low)} mean` : `ids from ${text(low)} to ${text(high)} mean`;
-  const first = ["“", strong(word), `” ${verb} `, name(token.label), tour.switches.changed() ? ` (kappa × ${how.kappa})` : "",
+  const first = ["“", strong(word), `” ${verb} `, name(token.label), how.kappa === 1 ? "" : how.kappa === 0 ? " (kappa 0: attention takes the plain mean of all words)" : ` (kappa × ${how.kappa})`,
     `: attention sums up ${tour.recital ? "the text so far" : "the sentence"} in one number, the context id `, strong(text(token.id)), `, and for “${word}”${here} `, `${ids} `, name(token.label), "."];
   if (wrong) {
     const clash = !tour.switches.changed() && contrast === null;
@@ -82,7 +84,13 @@ class Recital {
 
   start() {
     this.play.textContent = "❚❚ stop";
-    this.timer = setInterval(() => { if (!this.step()) { this.stop(); this.look(); } }, 60);
+    this.looked = performance.now();
+    this.timer = setInterval(() => {
+      const more = this.step();
+      if (!more) this.stop();
+      // Pictures of a long text take longer than a word.
+      if (!more || performance.now() - this.looked > 600) { this.look(); this.looked = performance.now(); }
+    }, 60);
   }
 
   stop() {
@@ -95,7 +103,7 @@ class Recital {
   step() {
     const { tour } = this, { model, data } = tour, next = model.labels[tour.tokens.at(-1).label];
     if (next === data.text.end || model.row(next) === undefined || tour.words.length >= model.places) return false;
-    tour.words = [...tour.words, next];
+    tour.words.push(next);
     this.all.push(model.token(next, this.all.length));
     tour.tokens.push(model.finish(this.all, tour.words.length - 1, tour.how));
     tour.selected = tour.words.length - 1;
@@ -103,7 +111,6 @@ class Recital {
     sentence.append(tour.chip(next, tour.selected));
     sentence.scrollTop = sentence.scrollHeight;
     this.tell();
-    if (this.timer === null || tour.words.length % 8 === 0) this.look();
     return true;
   }
 

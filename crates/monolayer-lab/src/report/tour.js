@@ -74,7 +74,7 @@ class Tour {
   // `source` is the number of the sentence, or null for one that was typed.
   show(words, source, quiet = false) {
     this.part("message").hidden = true;
-    Object.assign(this, { words, source });
+    Object.assign(this, { words: [...words], source });
     this.how.hinges = [];
     this.tokens = this.model.run(words, this.how);
     this.recital?.restart();
@@ -111,7 +111,11 @@ class Tour {
       class: wrong ? "wrong" : "", title: wrong ? `the data says ${wanted}` : word },
       page.element("span", { class: "word" }, this.name(word)),
       page.element("span", { class: "label", style: `--c:${this.color(label)}` }, (wrong ? "✗ " : "") + (this.recital ? "→ " : "") + this.short(this.model.labels[label])));
-    for (const event of ["pointerenter", "focus", "click"]) button.addEventListener(event, () => { if (this.selected !== i) this.select(i); });
+    const choose = () => { if (this.selected !== i) this.select(i); };
+    for (const event of ["focus", "click"]) button.addEventListener(event, choose);
+    // A pointer that rests, not one on its way to the switches.
+    button.addEventListener("pointerenter", (event) => { if (event.pointerType === "mouse") this.resting = setTimeout(choose, 120); });
+    button.addEventListener("pointerleave", () => clearTimeout(this.resting));
     button.addEventListener("keydown", (event) => {
       const last = this.words.length - 1, to = { ArrowRight: i + 1, ArrowLeft: i - 1, Home: 0, End: last }[event.key];
       if (to === undefined) return;

@@ -4,8 +4,10 @@ use std::path::Path;
 
 use monolayer::Dataset;
 use monolayer::Memorizer;
-use monolayer::data::Format;
-use monolayer_lab::report::{Data, page};
+use monolayer::approximate::Approximator;
+use monolayer::approximate::expression::Expression;
+use monolayer::data::{Format, Split};
+use monolayer_lab::report::{Data, page, page_in_memory};
 use monolayer_lab::{example, picture};
 
 fn compiled(data: &Dataset, directory: &Path) {
@@ -51,6 +53,24 @@ fn words_never_become_code() {
     // Every script of the page carries the number that the policy asks for.
     let nonce = html.split("'nonce-").nth(1).unwrap().split('\'').next().unwrap();
     assert!(html.contains(&format!("<script nonce=\"{nonce}\">")) && nonce.len() == 32);
+}
+
+#[test]
+fn texts_and_functions_need_no_data() {
+    let room = tempfile::tempdir().unwrap();
+    let text = Dataset::from_text("to be or not to be that is", Split::Word).unwrap();
+    let compiled = Memorizer::new().text(Split::Word).candidates(32).compile(&text).unwrap();
+    let html = page_in_memory("A text", |dir| compiled.save(dir), None).unwrap();
+    for part in ["<h1>A text</h1>", "recites a text", "It gets 8 of 8 tokens right", "tour-data", ">verified<"] {
+        assert!(html.contains(part), "{part}");
+    }
+    let f = Expression::parse("x1*mean(x1)", 1).unwrap().at_length(2).unwrap();
+    let approximation = Approximator::new().compile(&f, 4).unwrap();
+    approximation.save(room.path().join("function")).unwrap();
+    let html = page(&[room.path().join("function")], None).unwrap();
+    for part in ["approximation-data", "<code>x1*mean(x1)</code>", "one of 4 parts", "distance, at most"] {
+        assert!(html.contains(part), "{part}");
+    }
 }
 
 #[test]

@@ -115,9 +115,11 @@ macro_rules! real {
             const NEG_INFINITY: Self = $float::NEG_INFINITY;
             const NAME: &'static str = $name;
 
+            #[inline(always)]
             fn from_f64(x: f64) -> Self {
                 x as $float
             }
+            #[inline(always)]
             fn to_f64(self) -> f64 {
                 f64::from(self)
             }

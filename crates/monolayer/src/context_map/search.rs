@@ -195,7 +195,7 @@ struct Objective<'a> {
 }
 
 /// A candidate, ready to be asked for ids.
-struct Projected<'a> {
+struct CandidateTokens<'a> {
     projection: &'a Projection,
     start: Option<f64>,
     p: Vec<f64>,
@@ -226,10 +226,10 @@ impl<'a> Objective<'a> {
         order
     }
 
-    fn projected<'b>(&self, projection: &'b Projection) -> Projected<'b> {
+    fn projected<'b>(&self, projection: &'b Projection) -> CandidateTokens<'b> {
         let start = self.view.project_start(&projection.v);
         let p = self.projector.project(&projection.v, &self.view.token_ids, self.view.offsets);
-        Projected { projection, start, p }
+        CandidateTokens { projection, start, p }
     }
 
     /// `g` of the members of the groups; other tokens have no number.
@@ -247,7 +247,7 @@ impl<'a> Objective<'a> {
         g
     }
 
-    fn long_ids(&self, projected: &Projected) -> Vec<f64> {
+    fn long_ids(&self, projected: &CandidateTokens) -> Vec<f64> {
         let view = self.view;
         let mut g = vec![f64::NAN; view.token_ids.len()];
         for (long, tokens) in &self.long {
@@ -260,8 +260,8 @@ impl<'a> Objective<'a> {
     }
 
     /// The ids of the members of a group, in `room`.
-    fn group_ids(&self, projected: &Projected, group: usize, room: &mut Room) {
-        let Projected { projection, start, p } = projected;
+    fn group_ids(&self, projected: &CandidateTokens, group: usize, room: &mut Room) {
+        let CandidateTokens { projection, start, p } = projected;
         room.ids.clear();
         for &(sequence, place) in &self.places[group] {
             let p = &p[self.view.offsets[sequence]..self.view.offsets[sequence + 1]];

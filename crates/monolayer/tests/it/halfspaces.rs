@@ -52,7 +52,7 @@ proptest! {
             .map(|point| Target { point, ids: (cuts[point] + 0.5, cuts[point] + 2.0) })
             .collect();
         let points = CodePoints::new(&words, Some(&places), &list).with_ids(ids, 16.0);
-        let effort = CoverEffort { steps: 100, refusals, batch: 64 };
+        let effort = CoverEffort { steps: 100, refusals, together: 1 + seed as usize % 4, batch: 64 };
         let (halfspaces, failed) = cover(&points, &targets, &forbidden, effort);
         let code = |point: usize| [words.row(list[point].0 as usize), places.row(list[point].1 as usize)].concat();
         let id = |x: f64| x / ids.scale + ids.center;

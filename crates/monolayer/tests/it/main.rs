@@ -1,6 +1,7 @@
 //! What a user of the library would do, property tests of the lemmas, and fixtures that PyTorch wrote. One program, so that everything is linked once.
 
 mod approximate;
+mod attention;
 mod balls;
 mod boltzmann;
 mod cells;

@@ -120,7 +120,11 @@ impl<R: Real> Model<R> {
             (own + stations[0] + Up::count(2) * stations[1] + stations[2], stations[2] + units.sum())
         };
         let sizes: Vec<(Up, Up)> = (0..d).map(size).collect();
-        let rounding = (0..read.width).map(|l| rounding::<R>(&read, l, &sizes, parts.len())).collect();
+        // A number that overflows takes scores with it that do not even read it: 0 times infinity is no number.
+        let row = &pass.rows[t * pass.width..(t + 1) * pass.width];
+        let bound =
+            |l: usize| if row[l].finite() { rounding::<R>(&read, l, &sizes, parts.len()) } else { f64::INFINITY };
+        let rounding = (0..read.width).map(bound).collect();
         (parts, rounding)
     }
 }

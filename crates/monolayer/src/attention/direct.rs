@@ -1,0 +1,170 @@
+//! DirectSums sums: every query with every key it sees. For few tokens, and for numbers near the limits of their type.
+
+// Only what is inlined into `vectorized` is compiled for wider vector units.
+#![allow(clippy::inline_always, clippy::needless_range_loop)]
+
+use rayon::prelude::*;
+
+use crate::arithmetic::kernels::{self, Real};
+
+use super::Gradients;
+use super::limits::Limits;
+
+/// Products of queries and keys that are worth a thread of their own.
+const PARALLEL: usize = 1 << 17;
+
+/// Keys and values made ready for direct sums.
+pub(super) struct DirectSums<R> {
+    /// Keys, made smaller where their differences would overflow.
+    keys: Vec<R>,
+    enlarge: R,
+    /// Values less their middle, made smaller where their sums would overflow.
+    values: Vec<R>,
+    middle: R,
+    back: R,
+    limits: (R, R),
+    /// The smallest and the largest key up to each.
+    ends: Vec<(R, R)>,
+}
+
+/// The proved error of a direct sum over so many keys, over the largest distance of a value from their middle.
+pub(super) fn bound<R: Real>(keys: usize) -> f64 {
+    let (n, u) = (keys as f64, R::UNIT_ROUNDOFF.to_f64());
+    let sums = (n / 16.0).ceil() + 5.0;
+    (2.0 * sums + 6.0 * n.max(1.0).ln() + 16.0) * u + 4.0 * n * R::SMALLEST.to_f64()
+}
+
+impl<R: Real> DirectSums<R> {
+    pub fn new(keys: &[R], range: Limits<R>, values: &[R], limits: Limits<R>) -> Self {
+        let half = R::from_f64(0.5);
+        let wide = !(range.high - range.low).finite();
+        let (shrink, enlarge) = if wide { (R::from_f64(0.25), R::from_f64(4.0)) } else { (R::ONE, R::ONE) };
+        let size = limits.high.larger(R::ZERO - limits.low).to_f64();
+        let count = keys.len().max(1).next_power_of_two() as f64;
+        let heavy = size > R::LARGEST.to_f64() / (4.0 * count);
+        let scale = if heavy { R::from_f64(0.25 / count) } else { R::ONE };
+        let middle = limits.low * scale * half + limits.high * scale * half;
+        let keys: Vec<R> = keys.iter().map(|&k| k * shrink).collect();
+        let mut ends = Vec::with_capacity(keys.len());
+        for &k in &keys {
+            let (low, high) = ends.last().copied().unwrap_or((k, k));
+            ends.push((if k < low { k } else { low }, high.larger(k)));
+        }
+        Self {
+            keys,
+            enlarge,
+            values: values.iter().map(|&v| v * scale - middle).collect(),
+            middle,
+            back: R::ONE / scale,
+            limits: (limits.low, limits.high),
+            ends,
+        }
+    }
+
+    /// The weights of the first keys, before they are normalized, and the top key. No score is formed by itself: only their
+    /// distances from the top one, which cannot be positive.
+    #[inline(always)]
+    fn weigh(&self, y: R, seen: usize, weights: &mut [R]) -> R {
+        let (low, high) = self.ends[seen - 1];
+        let top = if y < R::ZERO { low } else { high };
+        for (weight, &k) in weights[..seen].iter_mut().zip(&self.keys[..seen]) {
+            *weight = (y * (k - top) * self.enlarge).exp_nonpositive();
+        }
+        top
+    }
+
+    /// The mean of each query over the keys before `seen` of its number; 0 where there are none.
+    pub fn run(&self, queries: &[R], seen: impl Fn(usize) -> usize + Sync, out: &mut [R]) {
+        let block = |first: usize, out: &mut [R]| {
+            let mut weights = vec![R::ZERO; self.keys.len()];
+            for (i, out) in out.iter_mut().enumerate() {
+                let (y, seen) = (queries[first + i], seen(first + i));
+                *out = kernels::vectorized(
+                    #[inline(always)]
+                    || self.mean(y, seen, &mut weights),
+                );
+            }
+        };
+        let size = 64;
+        if out.len() * self.keys.len() > PARALLEL {
+            out.par_chunks_mut(size).enumerate().for_each(|(i, out)| block(i * size, out));
+        } else {
+            block(0, out);
+        }
+    }
+
+    #[inline(always)]
+    fn mean(&self, y: R, seen: usize, weights: &mut [R]) -> R {
+        if seen == 0 {
+            return R::ZERO;
+        }
+        self.weigh(y, seen, weights);
+        let weights = &weights[..seen];
+        let mean = kernels::dot(weights, &self.values[..seen]) / kernels::sum(weights);
+        let mean = (mean + self.middle) * self.back;
+        let (low, high) = self.limits;
+        if mean < low {
+            low
+        } else if mean > high {
+            high
+        } else {
+            mean
+        }
+    }
+}
+
+impl<R: Real> DirectSums<R> {
+    /// The gradients of keys, values and queries, by direct sums.
+    pub fn backward(
+        &self,
+        queries: &[R],
+        upstream: &[R],
+        seen: impl Fn(usize) -> usize + Sync,
+        gradients: &mut Gradients<R>,
+    ) {
+        // Blocks of queries depend on their number alone, so that sums do not depend on threads.
+        let size = queries.len().div_ceil(16).max(64);
+        let block = |(i, dy): (usize, &mut [R])| {
+            let mut weights = vec![R::ZERO; self.keys.len()];
+            let mut sums = [vec![R::ZERO; self.keys.len()], vec![R::ZERO; self.keys.len()]];
+            for (j, dy) in dy.iter_mut().enumerate() {
+                let at = i * size + j;
+                *dy = kernels::vectorized(
+                    #[inline(always)]
+                    || self.slopes((queries[at], upstream[at]), seen(at), &mut weights, &mut sums),
+                );
+            }
+            sums
+        };
+        let parts: Vec<_> = gradients.queries.par_chunks_mut(size).enumerate().map(block).collect();
+        gradients.keys.fill(R::ZERO);
+        gradients.values.fill(R::ZERO);
+        for [dk, dv] in &parts {
+            gradients.keys.iter_mut().zip(dk).for_each(|(sum, &x)| *sum += x);
+            gradients.values.iter_mut().zip(dv).for_each(|(sum, &x)| *sum += x);
+        }
+    }
+
+    /// What a query and its upstream gradient add to the gradients of keys and values; the gradient of the query.
+    #[inline(always)]
+    fn slopes(&self, (y, upstream): (R, R), seen: usize, weights: &mut [R], [dk, dv]: &mut [Vec<R>; 2]) -> R {
+        if seen == 0 {
+            return R::ZERO;
+        }
+        let top = self.weigh(y, seen, weights);
+        let weights = &mut weights[..seen];
+        let (keys, values) = (&self.keys[..seen], &self.values[..seen]);
+        let total = kernels::sum(weights);
+        let mean = kernels::dot(weights, values) / total;
+        let (dk, dv) = (&mut dk[..seen], &mut dv[..seen]);
+        let mut moved = R::ZERO;
+        for i in 0..seen {
+            let weight = weights[i] / total;
+            let apart = weight * (values[i] - mean) * self.back;
+            dv[i] += upstream * weight;
+            dk[i] += upstream * (apart * y);
+            moved += apart * (keys[i] - top);
+        }
+        moved * self.enlarge * upstream
+    }
+}
