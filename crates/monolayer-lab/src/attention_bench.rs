@@ -192,9 +192,12 @@ fn one_pass<R: Real>(numbers: &Numbers<R>, out: &mut [R]) -> Result<f64> {
     Ok(seconds)
 }
 
+/// A measured run, and the seconds of the peer where there is one.
+type ComparedRun = (Measured, Option<f64>);
+
 /// Time against the number of tokens: ours, direct sums, one pass over the bytes, and the peer's where there is one.
-pub fn figure(runs: &[(Measured, Option<f64>)]) -> Figure {
-    let points = |of: &dyn Fn(&(Measured, Option<f64>)) -> Option<f64>| -> Vec<Point> {
+pub fn figure(runs: &[ComparedRun]) -> Figure {
+    let points = |of: &dyn Fn(&ComparedRun) -> Option<f64>| -> Vec<Point> {
         runs.iter().filter_map(|run| of(run).map(|seconds| Point::new(run.0.tokens as f64, seconds))).collect()
     };
     let mut figure =
