@@ -9,8 +9,8 @@ import numpy as np
 from . import _native
 
 
-def _arrays(*arrays: Any) -> tuple[list[np.ndarray], type]:
-    arrays = [np.asarray(array) for array in arrays]
+def _arrays(*given: Any) -> tuple[list[np.ndarray], type]:
+    arrays = [np.asarray(array) for array in given]
     kind = np.float32 if all(array.dtype == np.float32 for array in arrays) else np.float64
     return [np.ascontiguousarray(array, dtype=kind) for array in arrays], kind
 
@@ -31,10 +31,10 @@ def attention(keys: Any, values: Any, queries: Any, causal: bool = False, tolera
 
     PyTorch tensors on the CPU give a tensor, with gradients for all three:
 
-    >>> import torch
-    >>> keys = torch.tensor([0.0, 1.0], requires_grad=True)
-    >>> monolayer.attention(keys, torch.tensor([1.0, 2.0]), torch.tensor([0.0])).sum().backward()
-    >>> keys.grad
+    >>> import torch                                                                       # doctest: +SKIP
+    >>> keys = torch.tensor([0.0, 1.0], requires_grad=True)                                # doctest: +SKIP
+    >>> monolayer.attention(keys, torch.tensor([1.0, 2.0]), torch.tensor([0.0])).sum().backward()  # doctest: +SKIP
+    >>> keys.grad                                                                          # doctest: +SKIP
     tensor([0., 0.])
     """
     torch = sys.modules.get("torch")
@@ -70,14 +70,14 @@ def _function(torch: Any) -> Any:
         def forward(ctx: Any, keys: Any, values: Any, queries: Any, causal: bool, tolerance: float | None) -> Any:
             ctx.save_for_backward(keys, values, queries)
             ctx.causal = causal
-            arrays = (x.detach().numpy() for x in (keys, values, queries))
-            return torch.from_numpy(attention(*arrays, causal=causal, tolerance=tolerance))
+            k, v, q = (x.detach().numpy() for x in (keys, values, queries))
+            return torch.from_numpy(attention(k, v, q, causal, tolerance))
 
         @staticmethod
         def backward(ctx: Any, upstream: Any) -> Any:
             tensors = ctx.saved_tensors
-            arrays = [x.detach().numpy() for x in (*tensors, upstream)]
-            found = _gradients(*arrays, ctx.causal)
+            k, v, q, u = (x.detach().numpy() for x in (*tensors, upstream))
+            found = _gradients(k, v, q, u, ctx.causal)
             return (*(torch.from_numpy(g).to(x.dtype) for g, x in zip(found, tensors)), None, None)
 
     return Attention
