@@ -13,7 +13,8 @@ pub use gemm_common::Parallelism;
 
 /// A machine float, `f32` or `f64`.
 pub trait Real:
-    Copy
+    crate::attention::HeadNumber
+    + Copy
     + Send
     + Sync
     + Default

@@ -105,6 +105,43 @@ impl Default for FastAttention {
     }
 }
 
+/// Numbers that a head can have. The loops are compiled in this crate, once for each type, and not in every crate that calls
+/// them, where they may be optimized less.
+pub trait HeadNumber: Sized {
+    /// [`FastAttention::forward`].
+    fn head_forward(attention: &FastAttention, inputs: HeadInputs<Self>, out: &mut [Self]) -> Result<Work>;
+
+    /// [`FastAttention::backward`].
+    fn head_backward(
+        attention: &FastAttention,
+        inputs: HeadInputs<Self>,
+        upstream: &[Self],
+        gradients: &mut Gradients<Self>,
+    ) -> Result<Work>;
+}
+
+macro_rules! head_number {
+    ($type:ty) => {
+        impl HeadNumber for $type {
+            fn head_forward(attention: &FastAttention, inputs: HeadInputs<Self>, out: &mut [Self]) -> Result<Work> {
+                attention.forward_here(inputs, out)
+            }
+
+            fn head_backward(
+                attention: &FastAttention,
+                inputs: HeadInputs<Self>,
+                upstream: &[Self],
+                gradients: &mut Gradients<Self>,
+            ) -> Result<Work> {
+                attention.backward_here(inputs, upstream, gradients)
+            }
+        }
+    };
+}
+
+head_number!(f32);
+head_number!(f64);
+
 /// What is known before anything is computed.
 struct Known<R> {
     extent: Extent,
@@ -141,6 +178,20 @@ impl FastAttention {
 
     /// The output of each query.
     pub fn forward<R: Real>(&self, inputs: HeadInputs<R>, out: &mut [R]) -> Result<Work> {
+        R::head_forward(self, inputs, out)
+    }
+
+    /// The gradients of keys, values and queries, from that of the output.
+    pub fn backward<R: Real>(
+        &self,
+        inputs: HeadInputs<R>,
+        upstream: &[R],
+        gradients: &mut Gradients<R>,
+    ) -> Result<Work> {
+        R::head_backward(self, inputs, upstream, gradients)
+    }
+
+    fn forward_here<R: Real>(&self, inputs: HeadInputs<R>, out: &mut [R]) -> Result<Work> {
         let prefix = self.check(&inputs, out.len())?;
         let Some(known) = known(&inputs)? else {
             out.fill(R::ZERO);
@@ -169,8 +220,7 @@ impl FastAttention {
         Ok(moments_work(&plan))
     }
 
-    /// The gradients of keys, values and queries, from that of the output.
-    pub fn backward<R: Real>(
+    fn backward_here<R: Real>(
         &self,
         inputs: HeadInputs<R>,
         upstream: &[R],

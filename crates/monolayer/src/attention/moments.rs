@@ -96,13 +96,6 @@ fn moments_below<const Q: usize, const C: usize>(
     let chunk = |first: usize| {
         let range = first..(first + plan.chunk).min(tokens);
         let mut part = vec![[[0.0; Q]; C]; bins];
-        if range.len() <= plan.run {
-            kernels::vectorized(
-                #[inline(always)]
-                || add(range, &place, &mut part),
-            );
-            return part;
-        }
         let mut sums = vec![[[0.0; Q]; C]; bins];
         for start in range.clone().step_by(plan.run) {
             kernels::vectorized(
