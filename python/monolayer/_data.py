@@ -81,8 +81,8 @@ def read(source: str | os.PathLike, **options: Any) -> Dataset:
     """A dataset from a file, recognized by its content: CoNLL columns, CSV, TSV, JSON, NumPy arrays or safetensors, also
     compressed; or a task such as "task:sort:alphabet=4,length=1..6".
 
-    Options, where the file leaves a choice: format, columns=["word", "tag"], tokens_from, labels_from, sentence, label_at,
-    padding; see `monolayer data --help`. Parquet files are read through pyarrow: give tokens_from and labels_from.
+    Options, where the file leaves a choice: format, columns=["word", "tag"], tokens_from, labels_from, sentence, documents,
+    label_at, padding; see `monolayer data --help`. Parquet files are read through pyarrow: give tokens_from and labels_from.
 
     >>> monolayer.read("task:parity:alphabet=2,length=3")
     Dataset(8 sequences, 24 tokens)

@@ -1,5 +1,6 @@
 //! The checker's main function: read the files, call the core, report what it found.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,6 +13,7 @@ use monolayer_core::read::certificate::{self, Certificate, Claim as Claimed};
 use monolayer_core::read::directory::{self, Hashes};
 use monolayer_core::read::{self, at};
 use monolayer_core::rules::judge::Verdict as Judgement;
+use monolayer_core::rules::prefixes::LONG;
 
 use crate::convert::within;
 use crate::enclosures::About;
@@ -54,11 +56,20 @@ fn check(dir: &Path, open: impl FnOnce() -> Result<Option<Source>>, options: &Op
     Case { dir, options, model: &model, hashes: &hashes, certificate, source }.report()
 }
 
-/// Refuses data with more pairs of tokens than anybody wants to wait for: every head of every layer scores each of them.
+/// Refuses data with more pairs of tokens than anybody wants to wait for: every head of every layer scores each of them. In a long
+/// sequence without positions pairs of different tokens are scored, and sums over all tokens formed, which is quick, for each of them.
 fn pairs(model: &Model, source: &Source, options: &Options) -> read::Result<()> {
-    let heads: usize = model.layers.iter().filter_map(|layer| layer.attention.as_ref()).map(|a| a.heads).sum();
-    let squares = source.data.offsets.windows(2).map(|ends| ((ends[1] - ends[0]) as u128).pow(2));
-    let found = squares.sum::<u128>() * heads as u128;
+    let attentions = || model.layers.iter().filter_map(|layer| layer.attention.as_ref());
+    let single = model.positions.is_none() && model.layers.len() == 1 && attentions().all(|a| a.heads * a.size == 1);
+    let count = |ends: &[usize]| {
+        let all = ends[1] - ends[0];
+        let distinct = source.data.tokens[ends[0]..ends[1]].iter().collect::<BTreeSet<_>>().len();
+        let repeated = single && all >= LONG && 2 * distinct <= all;
+        let others = if repeated { distinct + all / 64 } else { all };
+        (if repeated { distinct } else { all }) as u128 * others as u128
+    };
+    let heads: usize = attentions().map(|a| a.heads).sum();
+    let found = source.data.offsets.windows(2).map(count).sum::<u128>() * heads as u128;
     within(found, "pairs of tokens to score", "pairs", options.limits.pairs)
 }
 

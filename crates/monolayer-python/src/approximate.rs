@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use monolayer::approximate::SmallestGrid;
-use monolayer::approximate::function::{Asked, Enclosure};
-use monolayer::arithmetic::Interval;
-use monolayer::{Approximation, Approximator, Error, Function};
+use monolayer::approximate::function::Values;
+use monolayer::{Approximation, Approximator, Error, Function, Lipschitz};
 use numpy::{PyArray1, PyArrayMethods as _, PyReadonlyArray3, PyUntypedArrayMethods as _};
 use pyo3::prelude::*;
 
@@ -41,7 +40,8 @@ pub fn approximate(
     let failure = Arc::new(Mutex::new(None));
     let kept = Arc::clone(&failure);
     let result = job::run(py, progress, 0, move |progress| {
-        let function = PythonFunction { f, name, dim, length, equivariant, lipschitz, progress, failure: &kept };
+        let f = PythonFunction { f, dim, length, progress, failure: &kept };
+        let function = Lipschitz { name, dim, length, equivariant, constant: lipschitz, f };
         let approximator = Approximator::new().p(p).seed(seed).on_progress(|_| progress.add(1));
         let approximation = compile(&approximator, &function, grid, epsilon)?;
         // Nothing is written that is not wanted any more.
@@ -83,35 +83,35 @@ fn compile(
     }
 }
 
-/// A Python function with a constant that its author vouches for.
+/// What calls a Python function, for sequences of one shape.
 struct PythonFunction<'a> {
     f: Py<PyAny>,
-    name: String,
     dim: usize,
     length: usize,
-    equivariant: bool,
-    lipschitz: f64,
     progress: &'a Progress,
     /// The first exception, kept until the work is over.
     failure: &'a Mutex<Option<PyErr>>,
 }
 
-impl PythonFunction<'_> {
-    /// The outputs of many sequences, one after the other. An exception ends the work.
-    fn call(&self, sequences: Vec<f64>) -> Vec<f64> {
+impl Values for PythonFunction<'_> {
+    /// An exception ends the work.
+    fn values(&self, sequences: &[f64], outputs: &mut [f64]) {
         self.progress.listen();
-        match Python::attach(|py| self.call_python(py, sequences)) {
-            Ok(outputs) => outputs,
-            Err(error) => {
-                self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                resume_unwind(Box::new("an exception of the function"))
-            }
+        if let Err(error) = Python::attach(|py| self.call(py, sequences, outputs)) {
+            self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            resume_unwind(Box::new("an exception of the function"))
         }
     }
 
-    fn call_python(&self, py: Python<'_>, sequences: Vec<f64>) -> PyResult<Vec<f64>> {
+    fn together(&self) -> usize {
+        TOGETHER
+    }
+}
+
+impl PythonFunction<'_> {
+    fn call(&self, py: Python<'_>, sequences: &[f64], outputs: &mut [f64]) -> PyResult<()> {
         let shape = [sequences.len() / (self.dim * self.length), self.length, self.dim];
-        let batch = PyArray1::from_vec(py, sequences).reshape(shape)?;
+        let batch = PyArray1::from_slice(py, sequences).reshape(shape)?;
         let found: PyReadonlyArray3<'_, f64> = self.f.bind(py).call1((batch,))?.extract()?;
         if found.shape() != shape {
             let what = format!("the function gives an array {:?} for one of {shape:?}", found.shape());
@@ -121,54 +121,7 @@ impl PythonFunction<'_> {
         if let Some(x) = found.iter().find(|x| !x.is_finite()) {
             return said(Err(Error::setting(format!("the function gives {x}"), "it must be finite on the cube")));
         }
-        Ok(found.to_vec())
-    }
-}
-
-impl Function for PythonFunction<'_> {
-    fn dim(&self) -> usize {
-        self.dim
-    }
-
-    fn length(&self) -> usize {
-        self.length
-    }
-
-    fn is_equivariant(&self) -> bool {
-        self.equivariant
-    }
-
-    fn values(&self, sequence: &[f64], outputs: &mut [f64]) {
-        outputs.copy_from_slice(&self.call(sequence.to_vec()));
-    }
-
-    fn enclose(&self, sequence: &[Interval], token: usize, output: usize) -> Enclosure {
-        self.enclose_all(&[Asked { sides: sequence, token, output }]).remove(0)
-    }
-
-    fn enclose_all(&self, asked: &[Asked]) -> Vec<Enclosure> {
-        let centers = asked.iter().flat_map(|asked| asked.sides.iter().map(|side| side.center())).collect();
-        let outputs = self.call(centers);
-        let outputs = outputs.chunks_exact(self.dim * self.length);
-        let enclose = |(asked, outputs): (&Asked, &[f64])| {
-            Enclosure::lipschitz(asked.sides, outputs[asked.token * self.dim + asked.output], self.lipschitz)
-        };
-        asked.iter().zip(outputs).map(enclose).collect()
-    }
-
-    fn together(&self) -> usize {
-        TOGETHER
-    }
-
-    fn description(&self) -> String {
-        self.name.clone()
-    }
-
-    fn assumption(&self) -> Option<String> {
-        let equivariant = if self.equivariant { ", it is equivariant" } else { "" };
-        Some(format!(
-            "the function is Lipschitz with constant {} in the sup norm{equivariant}, and its values are exact",
-            self.lipschitz
-        ))
+        outputs.copy_from_slice(found);
+        Ok(())
     }
 }

@@ -38,54 +38,36 @@ fn backward<'py, R: Real + Element>(
     Ok((found.keys.into_pyarray(py), found.values.into_pyarray(py), found.queries.into_pyarray(py)))
 }
 
-/// The output of a head, and its proved error.
-#[pyfunction]
-pub fn attention_f32<'py>(
-    py: Python<'py>,
-    keys: Numbers<f32>,
-    values: Numbers<f32>,
-    queries: Numbers<f32>,
-    causal: bool,
-    tolerance: Option<f64>,
-) -> PyResult<(Bound<'py, PyArray1<f32>>, f64)> {
-    forward(py, (keys, values, queries), &attention(causal, tolerance))
+/// What Python calls, for one type of numbers.
+macro_rules! functions {
+    ($type:ty, $attention:ident, $gradients:ident) => {
+        /// The output of a head, and its proved error.
+        #[pyfunction]
+        pub fn $attention<'py>(
+            py: Python<'py>,
+            keys: Numbers<$type>,
+            values: Numbers<$type>,
+            queries: Numbers<$type>,
+            causal: bool,
+            tolerance: Option<f64>,
+        ) -> PyResult<(Bound<'py, PyArray1<$type>>, f64)> {
+            forward(py, (keys, values, queries), &attention(causal, tolerance))
+        }
+
+        /// The gradients of keys, values and queries.
+        #[pyfunction]
+        pub fn $gradients<'py>(
+            py: Python<'py>,
+            keys: Numbers<$type>,
+            values: Numbers<$type>,
+            queries: Numbers<$type>,
+            upstream: Numbers<$type>,
+            causal: bool,
+        ) -> PyResult<Three<'py, $type>> {
+            backward(py, (keys, values, queries, upstream), &attention(causal, None))
+        }
+    };
 }
 
-/// The same in double precision.
-#[pyfunction]
-pub fn attention_f64<'py>(
-    py: Python<'py>,
-    keys: Numbers<f64>,
-    values: Numbers<f64>,
-    queries: Numbers<f64>,
-    causal: bool,
-    tolerance: Option<f64>,
-) -> PyResult<(Bound<'py, PyArray1<f64>>, f64)> {
-    forward(py, (keys, values, queries), &attention(causal, tolerance))
-}
-
-/// The gradients of keys, values and queries.
-#[pyfunction]
-pub fn attention_gradients_f32<'py>(
-    py: Python<'py>,
-    keys: Numbers<f32>,
-    values: Numbers<f32>,
-    queries: Numbers<f32>,
-    upstream: Numbers<f32>,
-    causal: bool,
-) -> PyResult<Three<'py, f32>> {
-    backward(py, (keys, values, queries, upstream), &attention(causal, None))
-}
-
-/// The same in double precision.
-#[pyfunction]
-pub fn attention_gradients_f64<'py>(
-    py: Python<'py>,
-    keys: Numbers<f64>,
-    values: Numbers<f64>,
-    queries: Numbers<f64>,
-    upstream: Numbers<f64>,
-    causal: bool,
-) -> PyResult<Three<'py, f64>> {
-    backward(py, (keys, values, queries, upstream), &attention(causal, None))
-}
+functions!(f32, attention_f32, attention_gradients_f32);
+functions!(f64, attention_f64, attention_gradients_f64);

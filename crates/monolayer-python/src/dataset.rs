@@ -71,7 +71,7 @@ impl Dataset {
 
     /// A file, or a task by its name, read as the command line reads it.
     #[staticmethod]
-    #[pyo3(signature = (source, *, format=None, columns=None, tokens_from=None, labels_from=None, sentence=None, label_at=None, padding=None))]
+    #[pyo3(signature = (source, *, format=None, columns=None, tokens_from=None, labels_from=None, sentence=None, documents=false, label_at=None, padding=None))]
     #[allow(clippy::too_many_arguments, reason = "one keyword for each option of a file")]
     fn open(
         py: Python<'_>,
@@ -81,6 +81,7 @@ impl Dataset {
         tokens_from: Option<String>,
         labels_from: Option<String>,
         sentence: Option<&str>,
+        documents: bool,
         label_at: Option<&str>,
         padding: Option<String>,
     ) -> PyResult<Self> {
@@ -91,6 +92,7 @@ impl Dataset {
             tokens_from,
             labels_from,
             sentence: said(sentence.map(str::parse).transpose())?,
+            documents,
             label_at: said(label_at.map(LabelAt::from_str).transpose())?,
             padding,
             most_bytes: None,

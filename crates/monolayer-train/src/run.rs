@@ -399,7 +399,7 @@ impl<'a, R: Real> Run<'a, R> {
             replace_file(dir.join("metrics.jsonl"), b"")
         };
         if let Some(model) = self.model(snapshot.parameters()) {
-            return model::file::write(&model, out, more);
+            return model::directory::write(&model, out, more);
         }
         if out.join("config.json").exists() {
             return Err(Error::model(out, "a model is there, and layer norm makes none", "choose another directory"));
@@ -416,7 +416,7 @@ impl<'a, R: Real> Run<'a, R> {
         replace_file(out.join(checkpoint::FILE), &checkpoint::to_bytes(&self.progress, &self.engine.state())?)?;
         if let Some(model) = self.model(snapshot.parameters()) {
             let names = ["vocabulary.json", "model.safetensors", "config.json"];
-            replace_files(out, &names, |new| model::file::write(&model, new, |_| Ok(())))?;
+            replace_files(out, &names, |new| model::directory::write(&model, new, |_| Ok(())))?;
         }
         let lines = self.progress.history.iter().map(|line| serde_json::to_string(line).expect("plain data") + "\n");
         replace_file(out.join("metrics.jsonl"), lines.collect::<String>().as_bytes())?;

@@ -133,7 +133,7 @@ fn the_same_tokens_are_impossible() {
 
 /// Whether the compiler and the checker accept a model directory.
 fn both_accept(dir: &Path) -> (bool, bool) {
-    let theirs = monolayer::model::file::read(dir).is_ok() || monolayer::model::exact_file::read(dir).is_ok();
+    let theirs = monolayer::model::directory::read(dir).is_ok() || monolayer::model::exact_file::read(dir).is_ok();
     (theirs, directory::open(dir, &Limits::default()).is_ok())
 }
 

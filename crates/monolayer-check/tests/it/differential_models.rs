@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::common::Files;
 use crate::common::spoil::fuzz;
 use crate::masks::{core_mask, write_mask};
-use monolayer::model::{Predictions, file as model_file};
+use monolayer::model::{Predictions, directory as model_directory};
 use monolayer::paper::attention::{Attention, AttentionKind};
 use monolayer::{AnyModel, Dataset};
 use monolayer_check::{Options, Verdict, verify};
@@ -64,14 +64,14 @@ fn float(x: f64) -> Number {
 }
 
 fn their<T: Clone>(model: &monolayer::Model<T>, number: impl Fn(&T) -> Number) -> Plain {
-    let config = model_file::config_as(model, "");
+    let config = model_directory::config_as(model, "");
     let tensor = |(name, _, data): (String, Vec<usize>, Vec<T>)| (name, data.iter().map(&number).collect());
     let attention =
         |a: &Attention<T>| (a.kind == AttentionKind::Hardmax, core_mask(&a.mask), a.heads.len(), a.heads[0].w_q.rows);
     let names = model.words.as_ref().map(|words| &words.vocabulary);
     let word = |id: u32| (names.expect("words").name(id).to_owned(), id);
     Plain {
-        tensors: model_file::tensors(model).into_iter().map(tensor).collect(),
+        tensors: model_directory::tensors(model).into_iter().map(tensor).collect(),
         vocabulary: (0..names.map_or(0, |names| names.len() as u32)).map(word).collect(),
         labels: config.labels.unwrap_or_default(),
         attentions: model.transformer.layers.iter().map(|layer| layer.attention.as_ref().map(attention)).collect(),

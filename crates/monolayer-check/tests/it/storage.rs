@@ -5,7 +5,7 @@ use std::process::Command;
 
 use monolayer::arithmetic::kernels::Real;
 use monolayer::arithmetic::matrix::Matrix;
-use monolayer::model::{LabelHead, Storage, Words, file};
+use monolayer::model::{LabelHead, Storage, Words, directory as model_directory};
 use monolayer::paper::attention::{Attention, AttentionHead, AttentionKind};
 use monolayer::paper::feed_forward::FeedForward;
 use monolayer::paper::transformer::{Layer, Transformer};
@@ -77,7 +77,7 @@ fn model<R: Real>(random: &mut Random) -> Model<R> {
 
 /// The bits of all numbers by name.
 fn bits<R: Real>(model: &Model<R>) -> Vec<(String, Vec<u64>)> {
-    let mut all: Vec<(String, Vec<u64>)> = file::tensors(model)
+    let mut all: Vec<(String, Vec<u64>)> = model_directory::tensors(model)
         .into_iter()
         .map(|(name, _, numbers)| (name, numbers.iter().map(|x| x.to_f64().to_bits()).collect()))
         .collect();

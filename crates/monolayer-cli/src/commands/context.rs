@@ -286,7 +286,7 @@ fn write(
     let claims: Vec<Claim> = proved.into_iter().chain(Claim::ranks(model)).collect();
     let impossible = agreement.map_or(0, |agreement| agreement.impossible.len());
     let data = CertifiedData::new(&prepared.data, impossible);
-    model::file::write(model, dir, |dir| certificate::write(dir, &data, &claims))?;
+    model::directory::write(model, dir, |dir| certificate::write(dir, &data, &claims))?;
     Ok(())
 }
 

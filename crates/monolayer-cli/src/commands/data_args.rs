@@ -40,6 +40,9 @@ pub struct ReadArgs {
     /// Column that tells sequences apart (CSV, TSV); none: all rows are one sequence
     #[arg(id = "sentence_column", long = "sentence", value_name = "COLUMN", value_parser = Column::from_str)]
     sentence: Option<Column>,
+    /// Take whole documents for sequences (CoNLL, TSV): only lines that begin with -DOCSTART-, or # newdoc, separate them
+    #[arg(long)]
+    documents: bool,
     /// Field or array of the tokens (JSON, npz, safetensors)
     #[arg(long, value_name = "FIELD")]
     tokens_from: Option<String>,
@@ -106,6 +109,9 @@ impl fmt::Display for DataArgs {
             (Some(text), _) => write!(f, "--text {text}")?,
             (None, data) => f.write_str(data.as_deref().unwrap_or("DATA"))?,
         }
+        if self.read.documents {
+            f.write_str(" --documents")?;
+        }
         if self.split == Some(Split::Char) { f.write_str(" --split char") } else { Ok(()) }
     }
 }
@@ -119,6 +125,7 @@ impl ReadArgs {
             tokens_from: self.tokens_from.clone(),
             labels_from: self.labels_from.clone(),
             sentence: self.sentence.clone(),
+            documents: self.documents,
             label_at: self.label_at,
             padding: self.padding.clone(),
             most_bytes: None,

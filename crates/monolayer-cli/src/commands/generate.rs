@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use anyhow::Result;
 use monolayer::data::Split;
@@ -50,6 +51,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
         return Err(Error::setting(what, "ask for more").into());
     }
     let mut page = Page::new(shared, split(&model), most);
+    let clock = Instant::now();
     let mut generator = Generator::new(&model)?;
     for token in &prompt {
         generator.prompt(token)?;
@@ -61,12 +63,17 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
         page.put(token)?;
     }
     page.end()?;
+    let (seconds, attention) = (clock.elapsed().as_secs_f64(), generator.attention_time().as_secs_f64());
     let (shown, ended) = (generator.tokens().len(), generator.ended());
     let covered =
         claimed.map(|claimed| covered(&mut generator, &claimed, [prompt.len(), shown], shared)).transpose()?;
     let certified = covered.unwrap_or(0);
     if !shared.quiet {
         eprintln!("{}", summary(shown, covered, &dtype, ended));
+        if seconds >= 1.0 {
+            let share = 100.0 * attention / seconds;
+            eprintln!("{seconds:.1} seconds, {share:.0} % of them for attention over all tokens before");
+        }
     }
     let longest = model.source().domain().map(|domain| domain.longest);
     if let Some(longest) = longest.filter(|&longest| shown > longest) {
@@ -79,6 +86,8 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
         "certified": certified,
         "arithmetic": dtype,
         "ended": ended,
+        "seconds": seconds,
+        "attention_seconds": attention,
         "outside": longest.map(|longest| shown.saturating_sub(longest)),
     });
     Ok(Outcome::done(json, String::new()))

@@ -10,7 +10,7 @@ use dashu_ratio::RBig;
 use monolayer::arithmetic::rational;
 use monolayer::data::Split;
 use monolayer::memorize::paper_parameters;
-use monolayer::model::file::{self, Config};
+use monolayer::model::directory::{self, Config};
 use monolayer::model::mask_file::MaskConfig;
 use monolayer::model::rank::rank;
 use monolayer::{AnyModel, Dataset, Error};
@@ -70,7 +70,7 @@ impl Inspected {
         let words = model.vocabulary().map(monolayer::data::Vocabulary::len);
         let tensors = match &model {
             AnyModel::Exact(model) => {
-                file::tensors(model).into_iter().map(|(name, shape, data)| exact(name, shape, &data)).collect()
+                directory::tensors(model).into_iter().map(|(name, shape, data)| exact(name, shape, &data)).collect()
             }
             floats => floats.tensors().into_iter().map(|(name, shape, data)| tensor(name, shape, &data)).collect(),
         };
@@ -238,7 +238,7 @@ fn exact(name: String, shape: Vec<usize>, data: &[RBig]) -> Tensor {
 
 /// The model in a line.
 fn headline(config: &Config) -> String {
-    let layer = |l: &file::LayerConfig| {
+    let layer = |l: &directory::LayerConfig| {
         let attention = l.attention.as_ref().map(|a| {
             let kind = format!("{:?}", a.kind).to_lowercase();
             let mask = if a.mask == MaskConfig::None { String::new() } else { format!(", mask {}", a.mask.name()) };

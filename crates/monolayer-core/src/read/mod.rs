@@ -71,7 +71,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        let (labels, claims, tokens, length, pairs) = (1 << 16, 64, 50_000_000, 1 << 20, 1 << 28);
+        let (labels, claims, tokens, length, pairs) = (1 << 16, 64, 50_000_000, 1 << 20, 1 << 30);
         Self { bytes: 2 << 30, json: 16 << 20, dense: 2 << 30, labels, claims, tokens, length, pairs }
     }
 }

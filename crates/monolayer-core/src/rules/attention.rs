@@ -12,6 +12,7 @@ use super::exp::exp_ball;
 use super::matrix::Matrix;
 use super::sum::{Arithmetic, Term, real_sum, sum};
 use crate::model::{Attention, Mask};
+use crate::number::Format;
 
 /// Projections of the tokens of one sequence, `[n, heads s]` each; the start token comes first where there is one.
 pub struct Projected {
@@ -22,7 +23,7 @@ pub struct Projected {
     /// Queries.
     pub queries: Vec<Ball>,
     /// heads s.
-    width: usize,
+    pub(super) width: usize,
 }
 
 /// Projects all tokens of a sequence; nothing where a program may overflow, in a score that a mask hides too.
@@ -110,6 +111,17 @@ impl Seen {
         self.0.iter().flat_map(Clone::clone)
     }
 
+    /// Some tokens.
+    pub(super) fn of(tokens: &[usize]) -> Self {
+        Self(tokens.iter().map(|&j| j..j + 1).collect())
+    }
+
+    /// How many there are, where they are the first ones of the sequence.
+    pub fn first(&self) -> Option<usize> {
+        let [start, own] = &self.0[..] else { return None };
+        (own.start == start.end).then_some(own.end)
+    }
+
     /// The ranges that they make up.
     pub fn ranges(&self) -> &[Range<usize>] {
         &self.0
@@ -183,9 +195,7 @@ fn hardmax(scores: &[Ball]) -> Weights {
 fn average(arithmetic: Arithmetic, weights: &Weights, values: &[Ball]) -> Option<Ball> {
     let n = values.len();
     let largest = values.iter().map(|v| v.top()).max()?;
-    if let Arithmetic::Float { format, .. } = arithmetic
-        && largest + super::ball::bits(n as u128) + 2 >= format.top()
-    {
+    if !sums_fit(arithmetic, largest, n) {
         return None;
     }
     let hull = |may: &dyn Fn(usize) -> bool| (0..n).filter(|j| may(*j)).map(|j| values[j]).reduce(Ball::hull);
@@ -207,12 +217,23 @@ fn average(arithmetic: Arithmetic, weights: &Weights, values: &[Ball]) -> Option
         // One weight of 1 and zeros: nothing is rounded.
         return Some(*v);
     }
+    let all = values.iter().map(|v| Term::addend(v.size()));
+    rounded_average(format, n, (exact, mean), real_sum(all))
+}
+
+/// Rule 4's bound around an average of n values: `exact` is that of the weights, `mean` that of the values' sizes, `all` their sum.
+pub(super) fn rounded_average(format: Format, n: usize, (exact, mean): (Ball, Ball), all: Ball) -> Option<Ball> {
     let k = 2 * n + 2;
     let left = (1_usize << format.bits()).checked_sub(k).filter(|left| *left > 0)?;
     let relative = mean.times(Ball::whole(k)).quotient_above(Ball::whole(left))?;
-    let all = values.iter().map(|v| Term::addend(v.size()));
-    let absolute = real_sum(all).plus(Ball::whole(k)).size().scaled(format.least());
+    let absolute = all.plus(Ball::whole(k)).size().scaled(format.least());
     Some(exact.plus(relative.plus(absolute).within()))
+}
+
+/// Whether no sum of n numbers below 2^largest in size can overflow, nor what rounding makes of it.
+pub(super) fn sums_fit(arithmetic: Arithmetic, largest: i32, n: usize) -> bool {
+    let Arithmetic::Float { format, .. } = arithmetic else { return true };
+    largest + super::ball::bits(n as u128) + 2 < format.top()
 }
 
 /// sum W v / sum W, without rounding.

@@ -124,6 +124,11 @@ impl Ball {
         self.m == 0 && self.r == 0
     }
 
+    /// Whether it is known exactly, and a multiple of 2^e.
+    pub fn is_multiple_of(self, e: i32) -> bool {
+        self.r == 0 && (self.m == 0 || self.e + self.m.trailing_zeros() as i32 >= e)
+    }
+
     /// Whether every number in it is above zero.
     pub fn is_positive(self) -> bool {
         i128::from(self.m) > i128::from(self.r)

@@ -1,12 +1,18 @@
 //! The judge: a verdict for every token.
 
+use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use super::ball::Ball;
 use super::network::{Attended, Block, Network, Output, Tick};
 use super::off_units::OffUnits;
+use super::sum::Sum;
 use crate::number::Dyadic;
 use crate::parallel::parallel;
+
+/// With more labels than this to look at, an output is bounded anew, coordinate by coordinate.
+const MANY_RIVALS: usize = 32;
 
 /// Sequences of tokens as a model reads them.
 pub struct Inputs {
@@ -134,27 +140,45 @@ impl Judge<'_> {
     fn label(&self, token: &Attended, output: &Output, wanted: Option<usize>) -> Option<Judged> {
         let network = self.network;
         let labels = network.head.as_ref()?.0.rows();
-        let scores = (0..labels).map(|l| network.score(l, &output.whole)).collect::<Option<Vec<_>>>()?;
-        let middle = |l: usize| scores[l].exact.middle();
-        let given = (1..labels).fold(0, |best, l| if middle(best).is_below(middle(l)) { l } else { best });
+        let greatest = |scores: &[(usize, Sum)]| {
+            let middle = |at: usize| scores[at].1.exact.middle();
+            (1..scores.len()).fold(0, |best, at| if middle(best).is_below(middle(at)) { at } else { best })
+        };
+        let scores = |y: &[Ball], near: &[usize]| {
+            near.iter().map(|&l| Some((l, network.score(l, y)?))).collect::<Option<Vec<_>>>()
+        };
         let Some(wanted) = wanted else {
+            let given = greatest(&scores(&output.whole, &(0..labels).collect::<Vec<_>>())?);
             return Some(Judged { verdict: Verdict::Wrong, rival: given, given: Some(given), margin: None });
         };
-        let rough = |l: usize| scores[wanted].computed().plus(scores[l].computed().minus());
-        let sharp = |l: usize| {
-            let ((mut a, bias), (b, other)) = (network.reader(wanted), network.reader(l));
+        let prepared = OnceCell::new();
+        let prepared = || prepared.get_or_init(|| self.last().prepare(token, output));
+        // Most of many labels are far away, some only once the output is known well.
+        let (mut y, mut near) = (Cow::Borrowed(&output.whole), network.rivals(&output.whole, wanted));
+        if near.as_ref().is_some_and(|near| near.len() > MANY_RIVALS) {
+            y = Cow::Owned(prepared().sharpened(network.head_columns()));
+            near = network.rivals(&y, wanted);
+        }
+        let near = near.unwrap_or_else(|| (0..labels).filter(|l| *l != wanted).collect());
+        let (own, scores) = (network.score(wanted, &y)?, scores(&y, &near)?);
+        let sharp = |(l, other): &(usize, Sum)| {
+            let ((mut a, bias), (b, other_bias)) = (network.reader(wanted), network.reader(*l));
             for (c, w) in b {
                 match a.binary_search_by_key(&c, |(c, _)| *c) {
                     Ok(at) => a[at].1 = a[at].1.plus(w.minus()),
                     Err(at) => a.insert(at, (c, w.minus())),
                 }
             }
-            let rounding = scores[wanted].rounding.plus(scores[l].rounding);
-            self.last().reading(token, output, &a).plus(bias).plus(other.minus()).plus(rounding)
+            let rounding = own.rounding.plus(other.rounding);
+            prepared().reading(&a).plus(bias).plus(other_bias.minus()).plus(rounding)
         };
+        let rough = |at: usize| own.computed().plus(scores[at].1.computed().minus());
         // Of equal scores that of the lower label wins.
-        let rivals = (0..labels).filter(|&l| l != wanted);
-        Some(Judged { given: Some(given), ..decide(rivals, |l| wanted < l, rough, sharp) })
+        let judged = decide(0..near.len(), |at| wanted < near[at], rough, |at| sharp(&scores[at]));
+        let rival = near.get(judged.rival).copied().unwrap_or(0);
+        let mut all = scores;
+        all.insert(near.partition_point(|l| *l < wanted), (wanted, own));
+        Some(Judged { given: Some(all[greatest(&all)].0), rival, ..judged })
     }
 
     /// Whether every output is within the tolerance of its target.
@@ -168,9 +192,11 @@ impl Judge<'_> {
             let gap = if gap.m < 0 { gap.minus() } else { gap };
             tolerance.plus(if sure { gap } else { gap.relu() }.minus())
         };
+        let prepared = OnceCell::new();
         let sharp = |c: usize| {
             let (a, bias) = network.reader(c);
-            margin(c, self.last().reading(token, output, &a).plus(bias).plus(scores[c].rounding))
+            let prepared = prepared.get_or_init(|| self.last().prepare(token, output));
+            margin(c, prepared.reading(&a).plus(bias).plus(scores[c].rounding))
         };
         Some(decide(0..target.len(), |_| true, |c| margin(c, scores[c].computed()), sharp))
     }

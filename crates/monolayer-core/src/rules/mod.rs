@@ -7,4 +7,6 @@ pub mod judge;
 pub mod matrix;
 pub mod network;
 pub mod off_units;
+pub mod prefixes;
+pub mod rivals;
 pub mod sum;

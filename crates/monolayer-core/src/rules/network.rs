@@ -3,6 +3,8 @@
 use super::attention::{Seen, project};
 use super::ball::Ball;
 use super::matrix::{Fixed, Matrix};
+use super::prefixes;
+use super::rivals::ShortHead;
 use super::sum::{Arithmetic, Sum, Term, real_sum, sum};
 use crate::model::{Attention, FeedForward, Model, Numbers};
 use crate::number::Dyadic;
@@ -25,6 +27,7 @@ pub struct Network {
     pub blocks: Vec<Block>,
     /// A row and a number per label or output.
     pub head: Option<(Matrix, Matrix)>,
+    short_head: Option<ShortHead>,
     pub(super) positions: Option<Matrix>,
     /// Whether sequences begin with a start token.
     pub start: bool,
@@ -44,9 +47,10 @@ impl Network {
             blocks.push(Block::new(None, None));
         }
         let head = each(model.head.as_ref(), |head| Some((to(&head.weight)?, to(&head.bias)?)))?;
+        let short_head = head.as_ref().and_then(|(weight, bias)| ShortHead::new(weight, bias));
         let positions = each(model.positions.as_ref(), to)?;
         let few = blocks.len() <= MOST_LAYERS;
-        few.then_some(Self { arithmetic, blocks, head, positions, start: model.start.is_some() })
+        few.then_some(Self { arithmetic, blocks, head, short_head, positions, start: model.start.is_some() })
     }
 
     /// The vector of a word (or a given vector) at a place, as a program computes it: one addition, rounded to nearest.
@@ -63,9 +67,15 @@ impl Network {
     pub fn read(&self, block: &Block, tokens: &[Vec<Ball>], threads: usize, tick: Tick) -> Option<Vec<Vec<Ball>>> {
         let Some(layer) = &block.attention else { return Some(vec![vec![]; tokens.len()]) };
         let projected = project(self.arithmetic, layer, tokens)?;
+        let seen = |i: usize| Seen::new(&layer.mask, i, tokens.len(), self.start);
+        let long = tokens.len() >= prefixes::LONG;
+        let found = long.then(|| prefixes::read(self.arithmetic, layer, &projected, &seen, (threads, tick))).flatten();
         let one = |i: usize| {
+            if let Some(ball) = found.as_ref().and_then(|found| found[i]) {
+                return Some(vec![ball]);
+            }
             tick(i);
-            projected.read(self.arithmetic, layer, i, &Seen::new(&layer.mask, i, tokens.len(), self.start))
+            projected.read(self.arithmetic, layer, i, &seen(i))
         };
         if threads > 1 {
             return parallel(threads, tokens.len(), one).into_iter().collect();
@@ -93,6 +103,18 @@ impl Network {
         let Some((weight, bias)) = &self.head else { return Some(Sum { exact: y[l], rounding: Ball::ZERO }) };
         let terms = weight.weights(l).map(|(c, w)| Term::weighted(w, y[c]));
         sum(self.arithmetic, terms.chain([Term::addend(Ball::exact(bias.at(l)))]))
+    }
+
+    /// The labels that may win over the wanted one, or come nearest to it; nothing where all are to be looked at.
+    pub fn rivals(&self, y: &[Ball], wanted: usize) -> Option<Vec<usize>> {
+        let short = self.short_head.as_ref()?.scores(self.arithmetic, &self.head.as_ref()?.1, y)?;
+        let score = |l: usize| Some(self.score(l, y)?.computed());
+        Some(short.rivals(wanted, score(wanted)?.plus(score(short.nearest(wanted)?)?.minus())))
+    }
+
+    /// The coordinates that labels are read from.
+    pub fn head_columns(&self) -> impl Iterator<Item = usize> + '_ {
+        self.short_head.iter().flat_map(ShortHead::columns)
     }
 
     /// A row of the head, and its bias; without a head, a coordinate.
@@ -257,40 +279,94 @@ impl Block {
         Some(Output { whole, rounding: sums.iter().map(|sum| sum.rounding).collect(), units })
     }
 
+    /// What readings of a token's output need: its units without the coordinates that are not known exactly.
+    pub fn prepare<'a>(&'a self, token: &'a Attended, output: &'a Output) -> Prepared<'a> {
+        let inexact: Vec<usize> = (0..token.own.len()).filter(|c| token.own[*c].r > 0).collect();
+        let mut units = vec![];
+        if let Some(part) = &self.part {
+            for unit in output.units.iter().filter(|unit| !unit.after.is_zero()) {
+                let row = part.w1.row(unit.index);
+                if !unit.before.is_not_negative() {
+                    units.push((unit.index, unit.after, None));
+                    continue;
+                }
+                let exact = part.w1.weights(unit.index).filter(|(c, _)| token.own[*c].r == 0);
+                let bias = [Term::addend(Ball::exact(part.b1.at(unit.index))), Term::addend(unit.rounding)];
+                let base = real_sum(exact.map(|(c, w)| Term::weighted(w, token.own[c])).chain(bias));
+                units.push((unit.index, base, Some(inexact.iter().map(|c| row[*c]).collect())));
+            }
+        }
+        Prepared { block: self, token, output, inexact, units }
+    }
+}
+
+/// A token's output, with its units that may be on: for those that are certainly on, what they give but for the coordinates of the token
+/// that are not known exactly, and the weights of these.
+pub struct Prepared<'a> {
+    block: &'a Block,
+    token: &'a Attended,
+    output: &'a Output,
+    inexact: Vec<usize>,
+    units: Vec<(usize, Ball, Option<Vec<Dyadic>>)>,
+}
+
+impl Prepared<'_> {
     /// sum of a(c) y(c) over the coordinates y that a program has computed, with what its errors share kept together.
     ///
     /// **Rule 5.** With H the token, W1 H + b1 + e before the ReLU of the units that are certainly on, and y = H + W2 relu + b2 + f,
     /// a.y = (a + sum over units on of A(j) W1(j)) . H + sum over units on of A(j) (b1(j) + e(j)) + sum over other units of
     /// A(j) relu(j) + a . (b2 + f), A(j) = a . W2(j).
-    pub fn reading(&self, token: &Attended, output: &Output, a: &[(usize, Ball)]) -> Ball {
-        let mut along = vec![Ball::ZERO; token.own.len()];
+    pub fn reading(&self, a: &[(usize, Ball)]) -> Ball {
+        let Self { block, token, output, .. } = *self;
+        let mut terms = Vec::with_capacity(self.units.len() + 2 * a.len());
+        // What multiplies each coordinate that is not known exactly, and each shared error.
+        let mut along: Vec<Vec<Term>> = vec![vec![]; self.inexact.len()];
+        let mut shared: Vec<Vec<Term>> = vec![vec![]; block.columns.len()];
         for &(c, a) in a {
-            along[c] = a;
+            match self.inexact.binary_search(&c) {
+                Ok(at) => along[at].push(Term::addend(a)),
+                Err(_) => terms.push(Term::product(a, token.own[c])),
+            }
+            for (shared, column) in shared.iter_mut().zip(&block.columns) {
+                let own = column.iter().filter(|(at, _)| *at == c);
+                shared.extend(own.map(|(_, w)| Term::product(a, *w)));
+            }
         }
-        let direct = |column: &Vec<(usize, Ball)>| column.iter().map(|(c, w)| Term::product(along[*c], *w)).collect();
-        let mut shared: Vec<Vec<Term>> = self.columns.iter().map(direct).collect();
-        let mut terms = Vec::new();
-        if let Some(part) = &self.part {
+        if let Some(part) = &block.part {
             let last = |&(c, a): &(usize, Ball)| Term::product(a, Ball::exact(part.b2.at(c)).plus(output.rounding[c]));
             terms.extend(a.iter().map(last));
-            for unit in output.units.iter().filter(|unit| !unit.after.is_zero()) {
-                let j = unit.index;
-                let gain = real_sum(a.iter().map(|&(c, a)| Term::weighted(part.w2.row(c)[j], a)));
-                if gain.is_zero() || !unit.before.is_not_negative() {
-                    terms.push(Term::product(gain, unit.after));
+            for (j, given, weights) in &self.units {
+                let gain = match a {
+                    [(c, one)] if *one == Ball::power(0) => Ball::exact(part.w2.row(*c)[*j]),
+                    _ => real_sum(a.iter().map(|&(c, a)| Term::weighted(part.w2.row(c)[*j], a))),
+                };
+                if gain.is_zero() {
                     continue;
                 }
-                terms.push(Term::product(gain, Ball::exact(part.b1.at(j)).plus(unit.rounding)));
-                for (c, w) in part.w1.weights(j) {
-                    along[c] = along[c].plus(gain.times(Ball::exact(w)));
+                terms.push(Term::product(gain, *given));
+                for (along, w) in along.iter_mut().zip(weights.iter().flatten()) {
+                    along.push(Term::weighted(*w, gain));
                 }
-                for (terms, g) in shared.iter_mut().zip(&self.gains[j]) {
-                    terms.push(Term::product(gain, *g));
+                for (shared, g) in shared.iter_mut().zip(&block.gains[*j]).filter(|_| weights.is_some()) {
+                    shared.push(Term::product(gain, *g));
                 }
             }
         }
-        terms.extend(along.iter().zip(&token.own).map(|(a, x)| Term::product(*a, *x)));
-        terms.extend(shared.iter().zip(&token.shared).map(|(g, s)| Term::product(real_sum(g.iter().copied()), *s)));
-        real_sum(terms.iter().copied())
+        let of = |terms: Vec<Term>| real_sum(terms.into_iter());
+        terms.extend(along.into_iter().zip(&self.inexact).map(|(a, c)| Term::product(of(a), token.own[*c])));
+        terms.extend(shared.into_iter().zip(&token.shared).map(|(g, s)| Term::product(of(g), *s)));
+        of(terms)
+    }
+
+    /// The output with the coordinates that some columns name bounded by themselves, where that is sharper.
+    pub fn sharpened(&self, columns: impl Iterator<Item = usize>) -> Vec<Ball> {
+        let mut y = self.output.whole.clone();
+        for c in columns {
+            let own = self.reading(&[(c, Ball::power(0))]);
+            if own.spread().size().is_below(y[c].spread().size()) {
+                y[c] = own;
+            }
+        }
+        y
     }
 }

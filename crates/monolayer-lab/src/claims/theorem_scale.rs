@@ -46,7 +46,7 @@ pub const CLAIMS: &[Claim] = &[
         printed: r"F_S^{(SA)} with h = 1 is an (r, \delta)-contextual mapping, \delta = \frac{2 (\log n)^2 \epsilon^2 r_{\min}}{r_{\max}^2 (|V| + 1)^4 (2 \log n + 3) \pi d} \exp(-(|V| + 1)^4 \frac{(2 \log n + 3) \pi d r_{\max}^2}{4 \epsilon r_{\min}}) (8)",
         note: "Lengths differ here, which Theorem 2 leaves to Remark 1.",
         run: "the corpus with the proof's weights, neighboring ids compared at their first difference, in logarithms",
-        code: ("crates/monolayer/src/context_map/theorem_weights/gap_in_logarithms.rs", "Identity"),
+        code: ("crates/monolayer/src/context_map/theorem_weights/gap_in_logarithms.rs", "GapInLogarithms"),
         mutation: "a thousandth of the exponent in (8)",
         find: corpus,
     },

@@ -17,7 +17,7 @@ const MOST_CHARACTERS: usize = 3_400_000;
 /// What is shown of a model that approximates a function; nothing for others.
 pub fn body<R: Real>(directory: &Path, model: &Model<R>) -> Result<Option<Markup>> {
     let Source::Approximate { length, p, function, grid, .. } = &model.source else { return Ok(None) };
-    let tensors = model::file::tensors(model);
+    let tensors = model::directory::tensors(model);
     let size: usize = tensors.iter().map(|(_, _, data)| data.len()).sum();
     let packed: serde_json::Map<String, Value> = tensors
         .into_iter()

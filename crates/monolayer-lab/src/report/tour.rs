@@ -40,7 +40,7 @@ pub fn tour<R: Real>(directory: &Path, model: &Model<R>, data: &Dataset) -> Resu
     let contexts = book.contexts(&reading, &chosen, model.positions.is_some());
     let certainty = certainty(directory, model, data, &chosen)?;
     let (numbers, rows, scope) = numbers(model, &reading, &book);
-    let config = model::file::config(model);
+    let config = model::directory::config(model);
     let value = json!({
         "labels": config.labels,
         "d": config.d,
@@ -184,7 +184,7 @@ fn numbers<R: Real>(model: &Model<R>, reading: &Reading, book: &Book) -> (Value,
     let words = model.words.as_ref().expect("a tour has words");
     let whole = |keep: Option<&[u32]>| -> Value {
         let mut out = serde_json::Map::new();
-        for (name, mut shape, data) in model::file::tensors(model) {
+        for (name, mut shape, data) in model::directory::tensors(model) {
             let mut data: Vec<f64> = data.iter().map(|x| x.to_f64()).collect();
             if let (true, Some(keep)) = (name == "embedding.weight", keep) {
                 let d = shape[1];

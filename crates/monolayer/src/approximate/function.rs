@@ -90,6 +90,24 @@ impl Enclosure {
     }
 }
 
+/// The values of a [`Lipschitz`] function: a closure from a sequence to the outputs of all tokens, or what takes many
+/// sequences in one call.
+pub trait Values: Sync {
+    /// The outputs of all tokens of a sequence, or of several one after another where [`Self::together`] is above 1.
+    fn values(&self, sequences: &[f64], outputs: &mut [f64]);
+
+    /// [`Function::together`].
+    fn together(&self) -> usize {
+        1
+    }
+}
+
+impl<F: Fn(&[f64], &mut [f64]) + Sync> Values for F {
+    fn values(&self, sequence: &[f64], outputs: &mut [f64]) {
+        self(sequence, outputs);
+    }
+}
+
 /// A closure with a Lipschitz constant that its author vouches for.
 ///
 /// ```
@@ -115,7 +133,7 @@ pub struct Lipschitz<F> {
     pub f: F,
 }
 
-impl<F: Fn(&[f64], &mut [f64]) + Sync> Function for Lipschitz<F> {
+impl<F: Values> Function for Lipschitz<F> {
     fn description(&self) -> String {
         self.name.clone()
     }
@@ -133,19 +151,36 @@ impl<F: Fn(&[f64], &mut [f64]) + Sync> Function for Lipschitz<F> {
     }
 
     fn values(&self, sequence: &[f64], outputs: &mut [f64]) {
-        (self.f)(sequence, outputs);
+        self.f.values(sequence, outputs);
     }
 
     fn enclose(&self, sequence: &[Interval], token: usize, output: usize) -> Enclosure {
-        let center: Vec<f64> = sequence.iter().map(|x| x.center()).collect();
-        let mut outputs = vec![0.0; center.len()];
-        self.values(&center, &mut outputs);
-        Enclosure::lipschitz(sequence, outputs[token * self.dim + output], self.constant)
+        self.enclose_all(&[Asked { sides: sequence, token, output }]).remove(0)
+    }
+
+    fn enclose_all(&self, asked: &[Asked]) -> Vec<Enclosure> {
+        let size = self.dim * self.length;
+        let centers: Vec<f64> = asked.iter().flat_map(|asked| asked.sides.iter().map(|side| side.center())).collect();
+        let mut outputs = vec![0.0; centers.len()];
+        let at_once = if self.together() > 1 { centers.len() } else { size };
+        if at_once > 0 {
+            let calls = centers.chunks(at_once).zip(outputs.chunks_mut(at_once));
+            calls.for_each(|(centers, outputs)| self.f.values(centers, outputs));
+        }
+        let enclose = |(asked, outputs): (&Asked, &[f64])| {
+            Enclosure::lipschitz(asked.sides, outputs[asked.token * self.dim + asked.output], self.constant)
+        };
+        asked.iter().zip(outputs.chunks_exact(size.max(1))).map(enclose).collect()
+    }
+
+    fn together(&self) -> usize {
+        self.f.together()
     }
 
     fn assumption(&self) -> Option<String> {
+        let equivariant = if self.equivariant { ", it is equivariant" } else { "" };
         Some(format!(
-            "the function is Lipschitz with constant {} in the sup norm, and its values are exact",
+            "the function is Lipschitz with constant {} in the sup norm{equivariant}, and its values are exact",
             self.constant
         ))
     }

@@ -26,7 +26,7 @@ impl Approximation {
 
     /// What the model takes.
     pub fn size(&self) -> ModelSize {
-        let tensors = model::file::tensors(&self.model);
+        let tensors = model::directory::tensors(&self.model);
         let (quantizer, hidden) = self.units();
         ModelSize {
             ids: self.order.len(),

@@ -162,7 +162,7 @@ impl All<'_> {
         let step = (-f64::from(bits)).exp2();
         let readout = self.build(&steps, bits, 0.0);
         // Both hinges of every ramp, the id and what takes it out.
-        let size = Up::new(self.size(&steps)).over(DOUBLE.gamma(self.starts.len() + 8).from_one());
+        let size = Up::new(self.size(&steps)).over(DOUBLE.gamma(self.starts.len() + 8).below_one());
         let size = Up::new(2.0 * step) * size + Up::new(4.0 * FIRST) * Up::new(readout.quantum());
         let rounding = (DOUBLE.gamma(readout.units() + 4) * size).get();
         CellReadout { rounding, ..readout }

@@ -64,7 +64,7 @@ impl Approximation {
 
     /// The same; `more` may add files to the directory.
     pub fn save_with(&self, dir: impl AsRef<Path>, more: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
-        model::file::write(&self.model, dir.as_ref(), |dir| {
+        model::directory::write(&self.model, dir.as_ref(), |dir| {
             certificate::write_for_function(dir, &self.claims(), self.vouched.clone(), self.hints())?;
             more(dir)
         })

@@ -54,7 +54,7 @@ impl Up {
     }
 
     /// A lower bound of 1 minus the number.
-    pub fn from_one(self) -> f64 {
+    pub fn below_one(self) -> f64 {
         (1.0 - self.0).next_down()
     }
 
@@ -142,7 +142,7 @@ impl FloatFormat {
     /// `k u / (1 - k u)`, which bounds what k roundings change, relatively: `(1 + u)^k - 1` and `1 - (1 - u)^k`.
     pub fn gamma(&self, k: usize) -> Up {
         let ku = Up::count(k) * Up(self.u);
-        if ku.0 < 0.5 { ku.over(ku.from_one()) } else { Up::UNKNOWN }
+        if ku.0 < 0.5 { ku.over(ku.below_one()) } else { Up::UNKNOWN }
     }
 
     /// How far a computed sum of so many products can be from the true one: in any order, products rounded or fused with

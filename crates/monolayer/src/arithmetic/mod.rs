@@ -4,7 +4,7 @@
 mod ball;
 mod ball_functions;
 mod exact_numbers;
-pub mod float_model;
+pub(crate) mod float_model;
 mod interval;
 mod interval_functions;
 pub mod kernels;
@@ -13,7 +13,7 @@ pub mod matrix;
 mod number;
 pub mod rounding;
 pub mod sign_codes;
-pub mod softmax_error;
+pub(crate) mod softmax_error;
 
 pub use ball::Ball;
 pub use exact_numbers::{arg_max, rational};

@@ -31,12 +31,12 @@ pub fn product_error(format: &FloatFormat, (x, e_x): (Up, Up), (y, e_y): (Up, Up
 
 /// Step 2: how far, relatively, the weight of a score can be off that is off by `shift`.
 pub fn weight_error(format: &FloatFormat, shift: Up) -> Up {
-    (shift + Up::new(2.0 * EXP_ULP) * Up::new(format.u)).over(shift.from_one())
+    (shift + Up::new(2.0 * EXP_ULP) * Up::new(format.u)).over(shift.below_one())
 }
 
 /// Step 3: the same for weights over their sum, where each was off by `theta`.
 pub fn normalized(theta: Up) -> Up {
-    theta.over(theta.from_one())
+    theta.over(theta.below_one())
 }
 
 /// An inner product with a code: its value in double precision, the sum of the absolute values of its terms, and the grid
@@ -108,7 +108,7 @@ pub struct SoftmaxRounding {
 impl SoftmaxRounding {
     /// What comes on top of the part that grows with the deviation.
     pub fn rest(&self, absolute: Up) -> Up {
-        let grown = absolute * (Up::count(1) + self.theta).over(self.theta.from_one());
+        let grown = absolute * (Up::count(1) + self.theta).over(self.theta.below_one());
         self.key + self.sums * (grown + self.key) + self.lost
     }
 }
@@ -138,7 +138,7 @@ impl Softmax {
         let shift = score + u * (largest + largest);
         let theta = if shift.get() < 0.25 { weight_error(format, shift) } else { Up::UNKNOWN };
         let (total, mean) = (format.gamma(n), format.gamma(n + 1));
-        let sums = (total + mean).over(total.from_one());
+        let sums = (total + mean).over(total.below_one());
         // Exponentials below the smallest normal number may come out as 0, and so may quotients; products lose their last
         // bits. The weights add up to 1/2 at least before they are divided.
         let lost =

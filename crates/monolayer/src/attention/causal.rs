@@ -6,19 +6,19 @@
 // Only what is inlined into `vectorized` is compiled for wider vector units.
 #![allow(clippy::inline_always, clippy::needless_range_loop)]
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
-use crate::arithmetic::kernels::{self, Real};
+use crate::arithmetic::kernels::{self, Real as _};
 
-use super::forward::middle;
-use super::limits::Limits;
 use super::plan::{Extent, U, truncation, widest};
 use super::running::{Running, half_width};
 
 /// Queries of a block, side by side.
-const BLOCK: usize = 16;
+pub(super) const BLOCK: usize = 16;
 /// Tokens of a chunk: a thread takes one after another.
-const CHUNK: usize = 2048;
+pub(super) const CHUNK: usize = 2048;
 
 /// Which moments, of bins how wide.
 #[derive(Debug, Clone, Copy)]
@@ -53,13 +53,18 @@ impl CausalPlan {
     }
 }
 
-/// Keys, values and queries of one sequence, as many of each, and the tokens that every query sees.
+/// Keys, values less their middle, and queries of some tokens.
+pub(super) type TokenBlock = [[f64; BLOCK]; 3];
+
+/// As many keys, values and queries, and the tokens that every query sees.
 #[derive(Clone, Copy)]
-pub(super) struct Masked<'a, R> {
-    pub keys: &'a [R],
-    pub values: &'a [R],
-    pub queries: &'a [R],
+pub(super) struct Masked<'a> {
+    pub tokens: usize,
     pub prefix: usize,
+    /// Gives the tokens of a range, at most [`BLOCK`] of them; what follows in the block is used by nobody.
+    pub load: &'a (dyn Fn(Range<usize>, &mut TokenBlock) + Sync),
+    /// Takes the means of a chunk, less the middle of the values.
+    pub store: &'a (dyn Fn(usize, &[f64]) + Sync),
 }
 
 /// The keys so far: their moments, the smallest and the largest.
@@ -83,29 +88,32 @@ impl<const Q: usize> PrefixState<Q> {
     }
 }
 
-/// The output of all queries.
-pub(super) fn causal<R: Real>(plan: &CausalPlan, extent: &Extent, all: Masked<R>, limits: Limits<R>, out: &mut [R]) {
+/// The means of all queries.
+pub(super) fn causal(plan: &CausalPlan, extent: &Extent, all: Masked) {
     match plan.terms {
-        12 => run::<12, R>(plan, extent, all, limits, out),
-        _ => run::<16, R>(plan, extent, all, limits, out),
+        12 => run::<12>(plan, extent, all),
+        _ => run::<16>(plan, extent, all),
     }
 }
 
-fn run<const Q: usize, R: Real>(plan: &CausalPlan, extent: &Extent, all: Masked<R>, limits: Limits<R>, out: &mut [R]) {
-    let (n, prefix) = (all.keys.len(), all.prefix.min(all.keys.len()));
+fn run<const Q: usize>(plan: &CausalPlan, extent: &Extent, all: Masked) {
+    let (n, prefix) = (all.tokens, all.prefix.min(all.tokens));
     let running = Running::<Q>::new(plan.delta, plan.half, extent.low, extent.high);
     let empty = PrefixState { running, low: f64::INFINITY, high: f64::NEG_INFINITY };
-    let middle = middle(limits);
-    let sum = |range: std::ops::Range<usize>| {
-        let mut state = empty.clone();
-        kernels::vectorized(
-            #[inline(always)]
-            || {
-                for (k, v) in all.keys[range.clone()].iter().zip(&all.values[range]) {
-                    state.add(k.to_f64(), v.to_f64() - middle);
-                }
-            },
-        );
+    let sum = |range: Range<usize>| {
+        let (mut state, mut block) = (empty.clone(), [[0.0; BLOCK]; 3]);
+        for start in range.clone().step_by(BLOCK) {
+            let length = BLOCK.min(range.end - start);
+            (all.load)(start..start + length, &mut block);
+            kernels::vectorized(
+                #[inline(always)]
+                || {
+                    for i in 0..length {
+                        state.add(block[0][i], block[1][i]);
+                    }
+                },
+            );
+        }
         state
     };
     let chunks = (0..n).step_by(CHUNK).map(|start| start..(start + CHUNK).min(n));
@@ -119,43 +127,41 @@ fn run<const Q: usize, R: Real>(plan: &CausalPlan, extent: &Extent, all: Masked<
         std::mem::swap(part, &mut state);
         state.join(part);
     }
-    let (low, high) = (limits.low.to_f64(), limits.high.to_f64());
-    out.par_chunks_mut(CHUNK).zip(before).enumerate().for_each(|(i, (out, mut state))| {
-        for (j, out) in out.chunks_mut(BLOCK).enumerate() {
-            let first = i * CHUNK + j * BLOCK;
-            let means = kernels::vectorized(
+    before.into_par_iter().enumerate().for_each(|(i, mut state)| {
+        let (mut means, mut tokens) = ([0.0; CHUNK], [[0.0; BLOCK]; 3]);
+        let count = CHUNK.min(n - i * CHUNK);
+        for start in (0..count).step_by(BLOCK) {
+            let (first, length) = (i * CHUNK + start, BLOCK.min(count - start));
+            (all.load)(first..first + length, &mut tokens);
+            let found = kernels::vectorized(
                 #[inline(always)]
-                || block(&mut state, all, prefix, middle, first),
+                || block(&mut state, &tokens, length, first, prefix),
             );
-            for (out, mean) in out.iter_mut().zip(means) {
-                *out = R::from_f64((mean + middle).max(low).min(high));
-            }
+            means[start..start + length].copy_from_slice(&found[..length]);
         }
+        (all.store)(i, &means[..count]);
     });
 }
 
-/// The means of the queries from `first` on, less the middle of the values. Adds their keys to the state.
+/// The means of the queries of a block, whose first token is `first`. Adds their keys to the state.
 #[inline(always)]
-fn block<const Q: usize, R: Real>(
+fn block<const Q: usize>(
     state: &mut PrefixState<Q>,
-    all: Masked<R>,
-    prefix: usize,
-    middle: f64,
+    [k, v, y]: &TokenBlock,
+    count: usize,
     first: usize,
+    prefix: usize,
 ) -> [f64; BLOCK] {
-    let count = BLOCK.min(all.keys.len() - first);
-    let (mut y, mut k, mut v, mut top) = ([0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
+    let mut top = [0.0; BLOCK];
     let (mut low, mut high) = (state.low, state.high);
     for i in 0..count {
-        (y[i], k[i]) = (all.queries[first + i].to_f64(), all.keys[first + i].to_f64());
-        v[i] = all.values[first + i].to_f64() - middle;
         (low, high) = (low.min(k[i]), high.max(k[i]));
         top[i] = if y[i] < 0.0 { low } else { high };
         if first + i < prefix {
             top[i] = if y[i] < 0.0 { state.low } else { state.high };
         }
     }
-    let [mut total, mut sum] = state.running.sums(&y, &top);
+    let [mut total, mut sum] = state.running.sums(y, &top);
     for j in prefix.saturating_sub(first)..count {
         for i in 0..BLOCK {
             let weight = (y[i] * (k[j] - top[i])).exp_nonpositive();

@@ -1,4 +1,4 @@
-//! DirectSums sums: every query with every key it sees. For few tokens, and for numbers near the limits of their type.
+//! Direct sums: every query with every key it sees. For few tokens, and for numbers near the limits of their type.
 
 // Only what is inlined into `vectorized` is compiled for wider vector units.
 #![allow(clippy::inline_always, clippy::needless_range_loop)]
@@ -12,6 +12,9 @@ use super::limits::Limits;
 
 /// Products of queries and keys that are worth a thread of their own.
 const PARALLEL: usize = 1 << 17;
+
+/// How many keys the query of a number sees: those before.
+pub(super) type CountSeen<'a> = &'a (dyn Fn(usize) -> usize + Sync);
 
 /// Keys and values made ready for direct sums.
 pub(super) struct DirectSums<R> {
@@ -74,7 +77,7 @@ impl<R: Real> DirectSums<R> {
     }
 
     /// The mean of each query over the keys before `seen` of its number; 0 where there are none.
-    pub fn run(&self, queries: &[R], seen: impl Fn(usize) -> usize + Sync, out: &mut [R]) {
+    pub fn run(&self, queries: &[R], seen: CountSeen, out: &mut [R]) {
         let block = |first: usize, out: &mut [R]| {
             let mut weights = vec![R::ZERO; self.keys.len()];
             for (i, out) in out.iter_mut().enumerate() {
@@ -115,13 +118,7 @@ impl<R: Real> DirectSums<R> {
 
 impl<R: Real> DirectSums<R> {
     /// The gradients of keys, values and queries, by direct sums.
-    pub fn backward(
-        &self,
-        queries: &[R],
-        upstream: &[R],
-        seen: impl Fn(usize) -> usize + Sync,
-        gradients: &mut Gradients<R>,
-    ) {
+    pub fn backward(&self, queries: &[R], upstream: &[R], seen: CountSeen, gradients: &mut Gradients<R>) {
         // Blocks of queries depend on their number alone, so that sums do not depend on threads.
         let size = queries.len().div_ceil(16).max(64);
         let block = |(i, dy): (usize, &mut [R])| {

@@ -1,7 +1,9 @@
 //! Forward without a mask: moments of the keys, values at nodes, a polynomial for each panel of queries.
 
 // Only what is inlined into `vectorized` is compiled for wider vector units.
-#![allow(clippy::inline_always)]
+#![allow(clippy::inline_always, clippy::needless_range_loop)]
+
+use std::ops::Range;
 
 use rayon::prelude::*;
 
@@ -10,7 +12,7 @@ use crate::arithmetic::kernels::{self, Real};
 use super::grading::Grading;
 use super::limits::Limits;
 use super::moments::{BLOCK, BinnedTokens, moments};
-use super::panels::{Bins, Chebyshev, polynomial};
+use super::panels::{Bins, Chebyshev, Evaluate, polynomials};
 use super::plan::{Extent, Plan, exponential};
 
 /// Queries of a chunk: a thread takes one after another.
@@ -38,23 +40,24 @@ pub(super) fn place_query(grading: &Grading, y: f64) -> (u32, f64) {
 
 /// The moments of keys with weights 1 and v.
 pub(super) fn key_moments<R: Real>(plan: &Plan, extent: &Extent, keys: &[R], values: &[R], middle: f64) -> Bins {
-    let grading = plan.bins;
-    let sums = moments(
-        plan.terms,
-        keys.len(),
-        2 * grading.count,
-        #[inline(always)]
-        |range, placed: &mut BinnedTokens<2>| {
-            // Copies, which nothing that is written here can change.
-            let (grading, extent) = (grading, *extent);
-            for (i, (k, v)) in keys[range.clone()].iter().zip(&values[range]).enumerate().take(BLOCK) {
-                let (number, t) = place_key(&grading, &extent, k.to_f64());
-                placed.numbers[i] = number;
-                placed.places[i] = t;
-                placed.weights[1][i] = v.to_f64() - middle;
-            }
-        },
-    );
+    let (grading, extent) = (plan.bins, *extent);
+    let place = |range: Range<usize>, placed: &mut BinnedTokens| {
+        let (keys, values) = (&keys[range.clone()], &values[range]);
+        kernels::vectorized(
+            #[inline(always)]
+            || {
+                // Copies, which nothing that is written here can change.
+                let (grading, extent) = (grading, extent);
+                for (i, (k, v)) in keys.iter().zip(values).enumerate().take(BLOCK) {
+                    let (number, t) = place_key(&grading, &extent, k.to_f64());
+                    placed.numbers[i] = number;
+                    placed.places[i] = t;
+                    placed.weights[1][i] = v.to_f64() - middle;
+                }
+            },
+        );
+    };
+    let sums = moments((2, plan.terms), keys.len(), 2 * grading.count, &place);
     Bins::new(&grading, extent.high - extent.low, sums, &exponential(plan.terms, plan.delta))
 }
 
@@ -67,34 +70,42 @@ pub(super) fn used_panels<R: Real>(plan: &Plan, queries: &[R]) -> Vec<bool> {
     used
 }
 
-/// For each panel, what `row` makes of it: of its nodes |y|, the least |y|, and its side, 1 where y is positive.
-pub(super) fn tables<const M: usize, T: Send + Sync + Copy>(
-    plan: &Plan,
+/// A panel of queries.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Panel {
+    /// Half its width, and its center, which is not below zero.
+    pub half: f64,
+    pub center: f64,
+    /// 1 where its queries are positive.
+    pub side: usize,
+}
+
+impl Panel {
+    /// The smallest |y|.
+    pub fn least(&self) -> f64 {
+        self.center - self.half
+    }
+}
+
+/// Polynomials of all panels, the same number of coefficients for each: what `row` makes of those that are used.
+pub(super) fn tables(
+    panels: &Grading,
     used: &[bool],
-    bins: usize,
-    empty: T,
-    row: impl Fn(&Chebyshev<M>, [f64; M], f64, usize) -> T + Sync,
-) -> Vec<T> {
-    let (count, chebyshev) = (plan.panels.count, Chebyshev::<M>::new());
-    let mut rows = vec![empty; 2 * count];
-    let panel = |panel: usize| {
-        let (side, number) = (panel / count, panel % count);
-        let (center, half) = (plan.panels.center(number), plan.panels.half_width(number));
-        let y = chebyshev.nodes.map(|x| center + half * x);
-        kernels::vectorized(
-            #[inline(always)]
-            || row(&chebyshev, y, center - half, side),
-        )
-    };
-    let fill = |first: usize, rows: &mut [T]| {
-        for (i, row) in rows.iter_mut().enumerate() {
+    (bins, numbers): (usize, usize),
+    row: &(dyn Fn(Panel, &mut [f64]) + Sync),
+) -> Vec<f64> {
+    let count = panels.count;
+    let mut rows = vec![0.0; 2 * count * numbers];
+    let fill = |first: usize, rows: &mut [f64]| {
+        for (i, out) in rows.chunks_mut(numbers).enumerate() {
             if used[first + i] {
-                *row = panel(first + i);
+                let (side, number) = ((first + i) / count, (first + i) % count);
+                row(Panel { half: panels.half_width(number), center: panels.center(number), side }, out);
             }
         }
     };
-    if used.iter().filter(|&&used| used).count() * bins * M > PARALLEL {
-        rows.par_chunks_mut(PANELS).enumerate().for_each(|(i, rows)| fill(i * PANELS, rows));
+    if used.iter().filter(|&&used| used).count() * bins * numbers > PARALLEL {
+        rows.par_chunks_mut(PANELS * numbers).enumerate().for_each(|(i, rows)| fill(i * PANELS, rows));
     } else {
         fill(0, &mut rows);
     }
@@ -111,11 +122,18 @@ pub(super) fn forward<R: Real>(
 ) {
     let middle = middle(limits);
     let bins = key_moments(plan, extent, keys, values, middle);
-    match plan.nodes {
-        4 => evaluate::<4, R>(plan, &bins, middle, limits, queries, out),
-        8 => evaluate::<8, R>(plan, &bins, middle, limits, queries, out),
-        12 => evaluate::<12, R>(plan, &bins, middle, limits, queries, out),
-        _ => evaluate::<16, R>(plan, &bins, middle, limits, queries, out),
+    let used = used_panels(plan, queries);
+    let (rows, evaluate) = match plan.nodes {
+        4 => (means::<4>(plan, &bins, &used), polynomials::<4> as Evaluate),
+        8 => (means::<8>(plan, &bins, &used), polynomials::<8> as Evaluate),
+        12 => (means::<12>(plan, &bins, &used), polynomials::<12> as Evaluate),
+        _ => (means::<16>(plan, &bins, &used), polynomials::<16> as Evaluate),
+    };
+    let run = |queries: &[R], out: &mut [R]| read_off(&plan.panels, (&rows, evaluate), middle, limits, queries, out);
+    if queries.len() > CHUNK {
+        queries.par_chunks(CHUNK).zip(out.par_chunks_mut(CHUNK)).for_each(|(queries, out)| run(queries, out));
+    } else {
+        run(queries, out);
     }
 }
 
@@ -124,68 +142,53 @@ pub(super) fn middle<R: Real>(limits: Limits<R>) -> f64 {
     limits.low.to_f64() * 0.5 + limits.high.to_f64() * 0.5
 }
 
-fn evaluate<const M: usize, R: Real>(
-    plan: &Plan,
-    bins: &Bins,
-    middle: f64,
-    limits: Limits<R>,
-    queries: &[R],
-    out: &mut [R],
-) {
-    let used = used_panels(plan, queries);
-    let rows = tables::<M, _>(
-        plan,
-        &used,
-        bins.seen[0].len(),
-        [0.0; M],
-        #[inline(always)]
-        |chebyshev, y, least, side| {
-            let [total, sum] = bins.sums::<M, 2>(side, &y, least, plan.reach);
-            let mut values = [0.0; M];
-            for j in 0..M {
-                values[j] = sum[j] / total[j];
-            }
-            chebyshev.coefficients(&values)
-        },
-    );
-    let run = |queries: &[R], out: &mut [R]| {
+/// The polynomial of g on each panel.
+fn means<const M: usize>(plan: &Plan, bins: &Bins, used: &[bool]) -> Vec<f64> {
+    let chebyshev = Chebyshev::<M>::new();
+    let row = |panel: Panel, out: &mut [f64]| {
+        let y = chebyshev.nodes.map(|x| panel.center + panel.half * x);
         kernels::vectorized(
             #[inline(always)]
-            || read_off(&plan.panels, &rows, middle, limits, queries, out),
+            || {
+                let [total, sum] = bins.sums::<M, 2>(panel.side, &y, panel.least(), plan.reach);
+                let mut values = [0.0; M];
+                for j in 0..M {
+                    values[j] = sum[j] / total[j];
+                }
+                out.copy_from_slice(&chebyshev.coefficients(&values));
+            },
         );
     };
-    if queries.len() > CHUNK {
-        queries.par_chunks(CHUNK).zip(out.par_chunks_mut(CHUNK)).for_each(|(queries, out)| run(queries, out));
-    } else {
-        run(queries, out);
-    }
+    tables(&plan.panels, used, (bins.seen[0].len(), M), &row)
 }
 
 /// The value of its panel's polynomial for each query.
-#[inline(always)]
-fn read_off<const M: usize, R: Real>(
+fn read_off<R: Real>(
     panels: &Grading,
-    rows: &[[f64; M]],
+    (rows, evaluate): (&[f64], Evaluate),
     middle: f64,
     limits: Limits<R>,
     queries: &[R],
     out: &mut [R],
 ) {
-    // A copy, which nothing that is written here can change.
-    let panels = *panels;
     let (low, high) = (limits.low.to_f64(), limits.high.to_f64());
-    let (mut numbers, mut places) = ([0_u32; BLOCK], [0.0; BLOCK]);
-    for (queries, out) in queries.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
-        for (i, y) in queries.iter().enumerate().take(BLOCK) {
-            (numbers[i], places[i]) = place_query(&panels, y.to_f64());
-        }
-        for i in 0..queries.len().min(BLOCK) {
-            places[i] = polynomial(&rows[numbers[i] as usize], places[i]);
-        }
-        for (out, value) in out.iter_mut().zip(&places) {
-            let value = value + middle;
-            let value = if value < low { low } else { value };
-            *out = R::from_f64(if value > high { high } else { value });
-        }
-    }
+    kernels::vectorized(
+        #[inline(always)]
+        || {
+            // A copy, which nothing that is written here can change.
+            let panels = *panels;
+            let (mut numbers, mut places, mut found) = ([0_u32; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
+            for (queries, out) in queries.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+                for (i, y) in queries.iter().enumerate().take(BLOCK) {
+                    (numbers[i], places[i]) = place_query(&panels, y.to_f64());
+                }
+                evaluate(rows, (1, 0), &numbers[..queries.len()], &places, &mut found);
+                for (out, value) in out.iter_mut().zip(&found) {
+                    let value = value + middle;
+                    let value = if value < low { low } else { value };
+                    *out = R::from_f64(if value > high { high } else { value });
+                }
+            }
+        },
+    );
 }

@@ -26,6 +26,9 @@ mod plan;
 mod running;
 mod streaming;
 
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
 use rayon::prelude::*;
 
 use crate::arithmetic::kernels::Real;
@@ -142,6 +145,28 @@ macro_rules! head_number {
 head_number!(f32);
 head_number!(f64);
 
+/// Causal attention by running moments, which are in double precision for both types.
+fn causal_forward<R: Real>(plan: &CausalPlan, known: &Known<R>, inputs: HeadInputs<R>, prefix: usize, out: &mut [R]) {
+    let middle = forward::middle(known.limits);
+    let (low, high) = (known.limits.low.to_f64(), known.limits.high.to_f64());
+    let load = |range: Range<usize>, [keys, values, queries]: &mut causal::TokenBlock| {
+        for (i, at) in range.enumerate().take(causal::BLOCK) {
+            (keys[i], queries[i]) = (inputs.keys[at].to_f64(), inputs.queries[at].to_f64());
+            values[i] = inputs.values[at].to_f64() - middle;
+        }
+    };
+    // Each chunk is written once, by whoever computes it.
+    let chunks: Vec<_> = out.chunks_mut(causal::CHUNK).map(Mutex::new).collect();
+    let store = |chunk: usize, means: &[f64]| {
+        let mut out = chunks[chunk].lock().unwrap_or_else(PoisonError::into_inner);
+        for (out, mean) in out.iter_mut().zip(means) {
+            *out = R::from_f64((mean + middle).max(low).min(high));
+        }
+    };
+    let all = Masked { tokens: inputs.keys.len(), prefix, load: &load, store: &store };
+    causal::causal(plan, &known.extent, all);
+}
+
 /// What is known before anything is computed.
 struct Known<R> {
     extent: Extent,
@@ -203,17 +228,16 @@ impl FastAttention {
             if self.is_direct::<R>(&known, 2.0 * plan.cost) || plan.bins > MOST_BINS {
                 DirectSums::new(inputs.keys, known.keys, inputs.values, known.limits).run(
                     inputs.queries,
-                    |i| n.min(prefix.max(i + 1)),
+                    &|i| n.min(prefix.max(i + 1)),
                     out,
                 );
                 return Ok(direct_work::<R>(n));
             }
-            let HeadInputs { keys, values, queries } = inputs;
-            causal::causal(&plan, &known.extent, Masked { keys, values, queries, prefix }, known.limits, out);
+            causal_forward(&plan, &known, inputs, prefix, out);
             return Ok(Work { route: Route::Moments, bins: plan.bins, nodes: 0, bound: plan.bound });
         }
         let Some(plan) = self.plan::<R>(&known, 2, 1.0) else {
-            DirectSums::new(inputs.keys, known.keys, inputs.values, known.limits).run(inputs.queries, |_| n, out);
+            DirectSums::new(inputs.keys, known.keys, inputs.values, known.limits).run(inputs.queries, &|_| n, out);
             return Ok(direct_work::<R>(n));
         };
         forward::forward(&plan, &known.extent, (inputs.keys, inputs.values, inputs.queries), known.limits, out);
@@ -244,7 +268,7 @@ impl FastAttention {
             DirectSums::new(inputs.keys, known.keys, inputs.values, known.limits).backward(
                 inputs.queries,
                 upstream,
-                seen,
+                &seen,
                 gradients,
             );
             return Ok(direct_work::<R>(n));
@@ -280,7 +304,7 @@ impl FastAttention {
                 rest = others;
             }
         }
-        let row = |(range, out): (std::ops::Range<usize>, &mut [R])| {
+        let row = |(range, out): (Range<usize>, &mut [R])| {
             let part = |numbers| {
                 let numbers: &[R] = numbers;
                 &numbers[range.clone()]

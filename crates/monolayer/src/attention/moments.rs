@@ -63,51 +63,47 @@ pub(super) fn powers<const Q: usize>(t: f64) -> [f64; Q] {
     powers
 }
 
-/// Some tokens: their bins, their places in them, and their weights.
-pub(super) struct BinnedTokens<const C: usize> {
+/// Some tokens: their bins, their places in them, and their weights, of which the first is 1 unless it is changed.
+pub(super) struct BinnedTokens {
     pub numbers: [u32; BLOCK],
     pub places: [f64; BLOCK],
-    pub weights: [[f64; BLOCK]; C],
+    pub weights: [[f64; BLOCK]; 3],
 }
 
-/// The moments of the tokens `0..tokens` in `bins` bins: `C * terms` numbers for each, those of the first weight first.
-/// `place` says where the tokens of a range, at most
-/// [`BLOCK`] of them, lie, and must be `#[inline(always)]`.
-pub(super) fn moments<const C: usize>(
-    terms: usize,
-    tokens: usize,
-    bins: usize,
-    place: impl Fn(Range<usize>, &mut BinnedTokens<C>) + Sync,
-) -> Vec<f64> {
-    match terms {
-        4 => moments_below::<4, C>(tokens, bins, place),
-        8 => moments_below::<8, C>(tokens, bins, place),
-        12 => moments_below::<12, C>(tokens, bins, place),
-        _ => moments_below::<16, C>(tokens, bins, place),
+/// Says where the tokens of a range, at most [`BLOCK`] of them, lie.
+pub(super) type PlaceTokens<'a> = &'a (dyn Fn(Range<usize>, &mut BinnedTokens) + Sync);
+
+/// Adds the tokens of a range to the moments of their bins.
+type AddTokens = fn(Range<usize>, PlaceTokens, &mut [f64]);
+
+/// The loop for so many weights of a token, 2 or 3, and so many moments of each. All else that takes part in moments, and the
+/// type of the tokens, is not known to it, so that it is compiled once for each.
+fn loop_for(weights: usize, terms: usize) -> AddTokens {
+    match (weights, terms) {
+        (2, 4) => add::<4, 2>,
+        (2, 8) => add::<8, 2>,
+        (2, 12) => add::<12, 2>,
+        (2, _) => add::<16, 2>,
+        (_, 4) => add::<4, 3>,
+        (_, 8) => add::<8, 3>,
+        (_, 12) => add::<12, 3>,
+        (..) => add::<16, 3>,
     }
 }
 
-fn moments_below<const Q: usize, const C: usize>(
-    tokens: usize,
-    bins: usize,
-    place: impl Fn(Range<usize>, &mut BinnedTokens<C>) + Sync,
-) -> Vec<f64> {
-    let plan = Chunks::new(tokens, bins * C * Q);
+/// The moments of the tokens `0..tokens` in `bins` bins: `weights * terms` numbers for each, those of the first weight first.
+pub(super) fn moments((weights, terms): (usize, usize), tokens: usize, bins: usize, place: PlaceTokens) -> Vec<f64> {
+    let numbers = bins * weights * terms;
+    let (plan, add) = (Chunks::new(tokens, numbers), loop_for(weights, terms));
     let chunk = |first: usize| {
         let range = first..(first + plan.chunk).min(tokens);
-        let mut part = vec![[[0.0; Q]; C]; bins];
-        let mut sums = vec![[[0.0; Q]; C]; bins];
+        let (mut part, mut sums) = (vec![0.0; numbers], vec![0.0; numbers]);
         for start in range.clone().step_by(plan.run) {
+            add(start..(start + plan.run).min(range.end), place, &mut part);
             kernels::vectorized(
                 #[inline(always)]
                 || {
-                    add(start..(start + plan.run).min(range.end), &place, &mut part);
-                    for (sum, part) in sums
-                        .as_flattened_mut()
-                        .as_flattened_mut()
-                        .iter_mut()
-                        .zip(part.as_flattened_mut().as_flattened_mut())
-                    {
+                    for (sum, part) in sums.iter_mut().zip(&mut part) {
                         *sum += *part;
                         *part = 0.0;
                     }
@@ -124,32 +120,40 @@ fn moments_below<const Q: usize, const C: usize>(
     let mut parts = parts.into_iter();
     let mut sums = parts.next().unwrap_or_default();
     for part in parts {
-        sums.iter_mut().flatten().flatten().zip(part.iter().flatten().flatten()).for_each(|(sum, part)| *sum += part);
+        sums.iter_mut().zip(&part).for_each(|(sum, part)| *sum += part);
     }
-    sums.into_flattened().into_flattened()
+    sums
 }
 
 /// Adds the tokens of a range to their bins.
+fn add<const Q: usize, const C: usize>(range: Range<usize>, place: PlaceTokens, bins: &mut [f64]) {
+    let (rows, _) = bins.as_chunks_mut::<Q>();
+    let (bins, _) = rows.as_chunks_mut::<C>();
+    let mut placed = BinnedTokens { numbers: [0; BLOCK], places: [0.0; BLOCK], weights: [[1.0; BLOCK]; 3] };
+    kernels::vectorized(
+        #[inline(always)]
+        || {
+            let mut start = range.start;
+            while start < range.end {
+                let length = BLOCK.min(range.end - start);
+                place(start..start + length, &mut placed);
+                add_block(&placed, length, bins);
+                start += length;
+            }
+        },
+    );
+}
+
+/// Adds the first tokens of a block. A function, so that it is known that nothing here changes where tokens lie.
 #[inline(always)]
-fn add<const Q: usize, const C: usize>(
-    range: Range<usize>,
-    place: &impl Fn(Range<usize>, &mut BinnedTokens<C>),
-    bins: &mut [[[f64; Q]; C]],
-) {
-    let mut placed = BinnedTokens { numbers: [0; BLOCK], places: [0.0; BLOCK], weights: [[1.0; BLOCK]; C] };
-    let mut start = range.start;
-    while start < range.end {
-        let length = BLOCK.min(range.end - start);
-        place(start..start + length, &mut placed);
-        for i in 0..length {
-            let powers = powers::<Q>(placed.places[i]);
-            let sums = &mut bins[placed.numbers[i] as usize];
-            for c in 0..C {
-                for l in 0..Q {
-                    sums[c][l] += placed.weights[c][i] * powers[l];
-                }
+fn add_block<const Q: usize, const C: usize>(placed: &BinnedTokens, length: usize, bins: &mut [[[f64; Q]; C]]) {
+    for i in 0..length.min(BLOCK) {
+        let powers = powers::<Q>(placed.places[i]);
+        let sums = &mut bins[placed.numbers[i] as usize];
+        for c in 0..C {
+            for l in 0..Q {
+                sums[c][l] += placed.weights[c][i] * powers[l];
             }
         }
-        start += length;
     }
 }

@@ -3,9 +3,10 @@
 // Only what is inlined into `vectorized` is compiled for wider vector units.
 #![allow(clippy::inline_always, clippy::needless_range_loop)]
 
-use crate::arithmetic::kernels::Real;
+use crate::arithmetic::kernels::{self, Real};
 
 use super::grading::Grading;
+use super::moments::BLOCK;
 use super::plan::GROUP;
 
 /// A bin with tokens in it, seen from one end of the keys.
@@ -198,9 +199,41 @@ impl<const M: usize> Chebyshev<M> {
     }
 }
 
+/// Values of polynomials: the rows of all panels, how many polynomials each has and which one is meant, the panels' numbers,
+/// the places within them, and the values. Numbers and places are [`BLOCK`] at most.
+pub(super) type Evaluate = fn(&[f64], (usize, usize), &[u32], &[f64; BLOCK], &mut [f64; BLOCK]);
+
+/// [`Evaluate`] for polynomials of so many coefficients.
+pub(super) fn polynomials<const M: usize>(
+    rows: &[f64],
+    (functions, function): (usize, usize),
+    numbers: &[u32],
+    places: &[f64; BLOCK],
+    values: &mut [f64; BLOCK],
+) {
+    let (rows, _) = rows.as_chunks::<M>();
+    kernels::vectorized(
+        #[inline(always)]
+        || polynomials_here(rows, (functions, function), numbers, places, values),
+    );
+}
+
+#[inline(always)]
+fn polynomials_here<const M: usize>(
+    rows: &[[f64; M]],
+    (functions, function): (usize, usize),
+    numbers: &[u32],
+    places: &[f64; BLOCK],
+    values: &mut [f64; BLOCK],
+) {
+    for i in 0..numbers.len().min(BLOCK) {
+        values[i] = polynomial(&rows[numbers[i] as usize * functions + function], places[i]);
+    }
+}
+
 /// The value of a polynomial. Even and odd powers apart, so that fewer operations wait for each other.
 #[inline(always)]
-pub(super) fn polynomial<const M: usize>(coefficients: &[f64; M], x: f64) -> f64 {
+fn polynomial<const M: usize>(coefficients: &[f64; M], x: f64) -> f64 {
     let square = x * x;
     let (mut even, mut odd) = (coefficients[M - 2], coefficients[M - 1]);
     let mut l = M - 2;

@@ -161,7 +161,7 @@ mod tests {
     fn gradients_are_finite_differences() {
         let data = Dataset::read("test", Format::Conll, "a\nb\nc\n\na\nc\nb\nb\n".as_bytes()).unwrap();
         let places = "random:2".parse().unwrap();
-        let vectors = |start| TokenVectors::behind(start, &data, &Embedding::Random(3), &places, 0, 1).unwrap();
+        let vectors = |start| TokenVectors::with_start(start, &data, &Embedding::Random(3), &places, 0, 1).unwrap();
         for (mask, vectors) in [
             (Mask::None, vectors(None)),
             (Mask::Causal, vectors(None)),

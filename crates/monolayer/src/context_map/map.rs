@@ -38,7 +38,7 @@ impl<'a> View<'a> {
     pub fn new(data: &'a Dataset, vectors: &'a TokenVectors, mask: Mask) -> Self {
         let token_ids = data.token_ids();
         let start = vectors.start.as_ref().map(|_| START);
-        let contexts = Contexts::behind(start, &token_ids, &data.offsets, &mask, vectors.positions.is_some());
+        let contexts = Contexts::with_start(start, &token_ids, &data.offsets, &mask, vectors.positions.is_some());
         Self { token_ids, offsets: &data.offsets, mask, vectors, contexts }
     }
 

@@ -19,7 +19,7 @@ const FIRST_BITS: usize = 128;
 
 /// Tokens whose ids are one and the same number, or (undecided) within one small ball.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Level {
+pub struct IdLevel {
     /// One token for each context.
     pub tokens: Vec<usize>,
     /// Whether the ids are exactly equal; otherwise, with more than one token, the bits did not suffice.
@@ -30,9 +30,9 @@ pub struct Level {
 
 /// The contexts of each token, ordered by `g`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Order {
+pub struct IdOrder {
     /// The levels of each token that has several contexts, in increasing order.
-    pub groups: Vec<Vec<Level>>,
+    pub groups: Vec<Vec<IdLevel>>,
     /// The largest number of bits that was used: 53 where intervals sufficed.
     pub bits: usize,
 }
@@ -48,7 +48,7 @@ pub struct Gaps {
     pub undecided: Vec<(usize, usize)>,
 }
 
-impl Order {
+impl IdOrder {
     /// Orders the members of each group, with balls of up to `most_bits` bits.
     pub fn new(view: &View, map: &ContextMap, groups: &Groups, most_bits: usize) -> Self {
         let enclosures = Enclosures::new(view, map);
@@ -146,7 +146,7 @@ impl<'a> Enclosures<'a> {
         key(&project(self.queries[t], &self.map.v_q, t), &visible)
     }
 
-    fn by_intervals(&self, tokens: &[usize], most_bits: usize, bits: &mut usize) -> Vec<Level> {
+    fn by_intervals(&self, tokens: &[usize], most_bits: usize, bits: &mut usize) -> Vec<IdLevel> {
         let mut sorted: Vec<(Interval, usize)> = tokens.iter().map(|&t| (self.interval(t), t)).collect();
         sorted.sort_by(|a, b| a.0.center().total_cmp(&b.0.center()));
         // With the widest enclosure's width for all, the order of the centers is the order of both ends.
@@ -181,12 +181,12 @@ impl<'a> Enclosures<'a> {
     }
 
     /// The levels of tokens whose ids are different numbers but for those that stand together.
-    fn by_balls(&self, equal: Vec<Vec<usize>>, precision: usize, most_bits: usize, bits: &mut usize) -> Vec<Level> {
+    fn by_balls(&self, equal: Vec<Vec<usize>>, precision: usize, most_bits: usize, bits: &mut usize) -> Vec<IdLevel> {
         if equal.len() == 1 {
-            return equal.into_iter().map(|tokens| Level { tokens, equal: true, above: None }).collect();
+            return equal.into_iter().map(|tokens| IdLevel { tokens, equal: true, above: None }).collect();
         }
         if precision > most_bits {
-            return vec![Level { tokens: equal.concat(), equal: false, above: None }];
+            return vec![IdLevel { tokens: equal.concat(), equal: false, above: None }];
         }
         *bits = precision.max(*bits);
         let mut sorted: Vec<(Ball, Vec<usize>)> =

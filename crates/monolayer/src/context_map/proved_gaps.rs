@@ -1,12 +1,12 @@
 //! Definition 2, certified: the (r, delta) that the weights of a contextual map really have, in real arithmetic.
 //!
-//! Ids of one token are `|w| |g - g'|` apart, and [`Order`] bounds that from below. Ids of different tokens are at least
+//! Ids of one token are `|w| |g - g'|` apart, and [`IdOrder`] bounds that from below. Ids of different tokens are at least
 //! `epsilon - |w| (|g| + |g'|)` apart, and at least as far as the parts of the tokens orthogonal to w.
 
 use crate::arithmetic::rounding::{add_up, div_down, mul_down};
 use crate::arithmetic::{Interval, Magnitude, Number};
 use crate::context_map::coincidence::{Reason, reason};
-use crate::context_map::order::{Gaps, Order, projections};
+use crate::context_map::order::{Gaps, IdOrder, projections};
 use crate::context_map::token_separation::{TokenSeparation, token_separation};
 use crate::context_map::{ContextMap, Groups, View};
 
@@ -74,7 +74,7 @@ impl ProvedGaps {
             certificate.coinciding = pairs.map(|(a, b)| (a, b, Reason::NoOutput)).collect();
             return certificate;
         }
-        let order = Order::new(view, map, &groups, most_bits);
+        let order = IdOrder::new(view, map, &groups, most_bits);
         let gaps = order.gaps(|t| Some(context(t)));
         certificate.bits = order.bits;
         certificate.same_token = Distance::new(&gaps, w);

@@ -26,12 +26,12 @@ impl Contexts {
     /// The contexts of ragged sequences of token ids; `offsets` as in [`crate::Dataset`]. The mask must have room for the
     /// longest sequence: see [`check_mask`].
     pub fn new(ids: &[u32], offsets: &[usize], mask: &Mask, positions: bool) -> Self {
-        Self::behind(None, ids, offsets, mask, positions)
+        Self::with_start(None, ids, offsets, mask, positions)
     }
 
     /// The same for sequences that stand behind a start token, where one is given: by its id, which is that of a word if it is
     /// that word, and [`START`] if it is none. Every token sees it; it has no context of its own.
-    pub fn behind(start: Option<u32>, ids: &[u32], offsets: &[usize], mask: &Mask, positions: bool) -> Self {
+    pub fn with_start(start: Option<u32>, ids: &[u32], offsets: &[usize], mask: &Mask, positions: bool) -> Self {
         // At a place of its own where places count.
         let start = start.map_or(Measure::default(), |id| Measure::default().plus((id, 0)));
         let mut inverses = Inverses::default();

@@ -34,11 +34,11 @@ impl TokenVectors {
     /// Vectors are used as they are, and places move them a little along one direction. `positions` decides alone
     /// whether places count; nothing here looks at labels.
     pub fn new(data: &Dataset, embedding: &Embedding, positions: &Positions, extra: usize, seed: u64) -> Result<Self> {
-        Self::behind(None, data, embedding, positions, extra, seed)
+        Self::with_start(None, data, embedding, positions, extra, seed)
     }
 
     /// The same for sequences of words that stand behind a start token of this name, which must be no word of theirs.
-    pub fn behind(
+    pub fn with_start(
         start: Option<&str>,
         data: &Dataset,
         embedding: &Embedding,

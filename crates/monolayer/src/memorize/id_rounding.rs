@@ -78,11 +78,11 @@ impl ContextId {
         // What was computed here is off by as much as double precision allows.
         let own = softmax.rounding(&DOUBLE);
         let summed = DOUBLE.gamma(2 * p.len() + 8);
-        let grown = (Up::count(1) + own.theta).over(own.theta.from_one()).over(summed.from_one());
+        let grown = (Up::count(1) + own.theta).over(own.theta.below_one()).over(summed.below_one());
         let mean = |sum: f64| Up::new(sum / total) * grown + own.key + own.lost;
         let (about_center, absolute) = (mean(deviation), mean(absolute));
         // |center - g| <= weights (mean |p - g|) + rest, and mean |p - g| <= mean |p - center| + |center - g|.
-        let off = (own.weights * about_center + own.rest(absolute)).over(own.weights.from_one());
+        let off = (own.weights * about_center + own.rest(absolute)).over(own.weights.below_one());
         let off = if center.is_finite() { off } else { Up::UNKNOWN };
         Self { center, off, deviation: about_center + off, absolute, softmax }
     }

@@ -44,15 +44,15 @@ pub struct LabelCounts {
 impl LabelCounts {
     /// Counts; nothing for data without labels. An error where the mask has no room for a sequence.
     pub fn new(data: &Dataset, mask: &Mask, positions: bool) -> Result<Option<Self>> {
-        Self::behind(None, data, mask, positions)
+        Self::with_start(None, data, mask, positions)
     }
 
-    /// The same for sequences that stand behind a start token, as [`Contexts::behind`] takes it.
-    pub fn behind(start: Option<u32>, data: &Dataset, mask: &Mask, positions: bool) -> Result<Option<Self>> {
+    /// The same for sequences that stand behind a start token, as [`Contexts::with_start`] takes it.
+    pub fn with_start(start: Option<u32>, data: &Dataset, mask: &Mask, positions: bool) -> Result<Option<Self>> {
         check_mask(data, mask)?;
         let Some(labels) = data.label_ids() else { return Ok(None) };
         let words = data.token_ids();
-        let contexts = Contexts::behind(start, &words, &data.offsets, mask, positions);
+        let contexts = Contexts::with_start(start, &words, &data.offsets, mask, positions);
         let of_words = Contexts::of_words(&words);
         let (of_context, of_word) = (contexts.agree(&labels).label, of_words.agree(&labels).label);
         let mut deviates = vec![false; contexts.count];

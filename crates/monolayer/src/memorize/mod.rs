@@ -4,7 +4,7 @@ pub mod alphabet;
 mod compiled;
 pub mod deep;
 pub mod gated;
-pub mod id_rounding;
+pub(crate) mod id_rounding;
 mod label_counts;
 pub mod proof_constants;
 mod settings;
@@ -75,7 +75,7 @@ impl Memorizer<'_> {
     fn finish(&self, data: &Dataset, mut compiled: Compiled) -> Result<Compiled> {
         compiled.storage = self.storage;
         let positions = compiled.model.config().max_length.is_some();
-        let counts = LabelCounts::behind(self.start.then_some(context::START), data, &self.mask, positions)?;
+        let counts = LabelCounts::with_start(self.start.then_some(context::START), data, &self.mask, positions)?;
         if let Source::Memorize { labels, domain, .. } = compiled.model.source_mut() {
             *labels = counts;
             *domain = Some(SequenceDomain::of(data, &self.mask, positions));
@@ -90,7 +90,7 @@ impl Memorizer<'_> {
             return self.positions.clone();
         }
         let (ids, start) = (data.token_ids(), self.start.then_some(context::START));
-        let contexts = |positions| Contexts::behind(start, &ids, &data.offsets, &self.mask, positions);
+        let contexts = |positions| Contexts::with_start(start, &ids, &data.offsets, &self.mask, positions);
         let conflicts = |positions| contexts(positions).agree(labels).impossible.len();
         if conflicts(false) > conflicts(true) { Positions::Auto } else { Positions::None }
     }

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use dashu_ratio::RBig;
 
+use super::directory::{self, Config};
 use super::exact::{self, map_model};
 use super::explain::{Explanation, Neighbor, Trace};
-use super::file::{self, Config};
 use super::source::Source;
 use super::{Model, Predictions, Storage, exact_file};
 use crate::arithmetic::kernels::Real;
@@ -80,7 +80,7 @@ impl From<Model<RBig>> for AnyModel {
 impl AnyModel {
     /// Reads a model directory.
     pub fn open(dir: impl AsRef<Path>) -> Result<Self> {
-        file::read(dir.as_ref())
+        directory::read(dir.as_ref())
     }
 
     /// Writes a model directory, whole or not at all.
@@ -101,7 +101,7 @@ impl AnyModel {
         more: impl FnOnce(&Path) -> Result<()>,
     ) -> Result<()> {
         let dir = dir.as_ref();
-        with_floats!(self, model => file::write_as(model, storage, dir, more), model => exact_file::write(model, dir, more))
+        with_floats!(self, model => directory::write_as(model, storage, dir, more), model => exact_file::write(model, dir, more))
     }
 
     /// The bytes of an ONNX file that computes the same; see [`super::onnx`].
@@ -111,26 +111,26 @@ impl AnyModel {
 
     /// What config.json says of it.
     pub fn config(&self) -> Config {
-        with_floats!(self, model => file::config(model), model => file::config_as(model, exact_file::DTYPE))
+        with_floats!(self, model => directory::config(model), model => directory::config_as(model, exact_file::DTYPE))
     }
 
     /// How many numbers it is made of.
     pub fn parameters(&self) -> usize {
-        with_model!(self, model => file::tensors(model).iter().map(|(_, _, data)| data.len()).sum())
+        with_model!(self, model => directory::tensors(model).iter().map(|(_, _, data)| data.len()).sum())
     }
 
     /// How many of them are not 0.
     pub fn nonzero_parameters(&self) -> usize {
         with_floats!(
             self,
-            model => file::tensors(model).iter().flat_map(|(_, _, data)| data).filter(|&&x| x != 0.0).count(),
-            model => file::tensors(model).iter().flat_map(|(_, _, data)| data).filter(|x| !x.is_zero()).count()
+            model => directory::tensors(model).iter().flat_map(|(_, _, data)| data).filter(|&&x| x != 0.0).count(),
+            model => directory::tensors(model).iter().flat_map(|(_, _, data)| data).filter(|x| !x.is_zero()).count()
         )
     }
 
     /// The names, shapes and numbers of its tensors, the numbers in double precision.
     pub fn tensors(&self) -> Vec<(String, Vec<usize>, Vec<f64>)> {
-        file::tensors(&self.widened())
+        directory::tensors(&self.widened())
     }
 
     /// The names of its labels, where outputs are labels.

@@ -5,15 +5,28 @@
 //! products as scores, the largest score subtracted, exponentials, sums in any order, everything in the model's precision. A
 //! step is such a program: nothing is carried from one query's softmax to the next, whose weights are others.
 
+use std::time::{Duration, Instant};
+
+use rayon::prelude::*;
+
 use crate::arithmetic::arg_max;
 use crate::arithmetic::kernels::{self, Real};
 use crate::arithmetic::matrix::Matrix;
 use crate::data::Vocabulary;
 use crate::error::{Error, Result};
 use crate::model::mask_file::MaskConfig;
+use crate::model::sparse::Sparse;
 use crate::model::{AnyModel, Model, UNKNOWN, Words};
 use crate::paper::attention::{Attention, AttentionHead, AttentionKind};
 use crate::paper::feed_forward::FeedForward;
+
+/// With so many hidden units, only those are evaluated that can fire for a word.
+const MANY_UNITS: usize = 1024;
+/// So many words are looked at together for the units that can fire for them.
+const NEXT_WORDS: usize = 64;
+
+/// Matrices with so many entries are worth several threads.
+const LARGE: usize = 1 << 17;
 
 /// A sequence that a model is being fed.
 ///
@@ -34,8 +47,12 @@ pub struct TokenFeed<'a> {
     labels: &'a [String],
     places: Option<usize>,
     fed: usize,
-    step: Box<dyn FnMut(usize, u32) -> Option<u32> + 'a>,
+    step: Step<'a>,
+    attention: Duration,
 }
+
+/// From the place and the row of a word to its label, if its scores are finite, and the time that attention took.
+type Step<'a> = Box<dyn FnMut(usize, u32) -> Option<(u32, Duration)> + 'a>;
 
 impl<'a> TokenFeed<'a> {
     /// Before the first token. The model must read words, give labels, and see nothing of what comes later.
@@ -53,14 +70,14 @@ impl<'a> TokenFeed<'a> {
             let what = "the model's tokens see those that come later, which are not known yet";
             return Err(Error::mismatch(what, "make it with `mask` causal, or with `text`"));
         }
-        let step: Box<dyn FnMut(usize, u32) -> Option<u32> + 'a> = match model {
+        let step: Step<'a> = match model {
             AnyModel::F32(model) => stepper(model),
             AnyModel::F64(model) => stepper(model),
             AnyModel::Exact(_) => unreachable!("refused above"),
         };
         // The start token takes a place.
         let places = config.max_length.map(|places| places - usize::from(config.start.is_some()));
-        Ok(Self { vocabulary, labels, places, fed: 0, step })
+        Ok(Self { vocabulary, labels, places, fed: 0, step, attention: Duration::ZERO })
     }
 
     /// Feeds the model a word, and gives the label of that word. After an error nothing more should be fed.
@@ -73,11 +90,12 @@ impl<'a> TokenFeed<'a> {
             let what = format!("the model has {} positions, and the text is longer", self.fed);
             return Err(Error::mismatch(what, "stop there, or use a model with a larger max_length"));
         }
-        let label = (self.step)(self.fed, row).ok_or_else(|| {
+        let (label, attention) = (self.step)(self.fed, row).ok_or_else(|| {
             let what = format!("the model's output for token {} is not a finite number", self.fed + 1);
             Error::mismatch(what, "its weights overflow on this text; check the model, or use one in f64")
         })?;
         self.fed += 1;
+        self.attention += attention;
         Ok(&self.labels[label as usize])
     }
 
@@ -86,49 +104,97 @@ impl<'a> TokenFeed<'a> {
         self.vocabulary.get(word).is_some()
     }
 
+    /// The time that attention took so far.
+    pub fn attention_time(&self) -> Duration {
+        self.attention
+    }
+
     /// How many more words it can be fed, where that is limited.
     pub fn left(&self) -> Option<usize> {
         self.places.map(|places| places - self.fed)
     }
 }
 
-/// What the model does with one word after another: from its place and its row to its label, if its scores are finite.
-fn stepper<'a, R: Real>(model: &'a Model<R>) -> Box<dyn FnMut(usize, u32) -> Option<u32> + 'a> {
+/// What the model does with one word after another.
+fn stepper<'a, R: Real>(model: &'a Model<R>) -> Step<'a> {
     let heads = |attention: &'a Option<Attention<R>>| {
         attention.iter().flat_map(|a| a.heads.iter().map(|head| KeysAndValues::new(a.kind, head))).collect()
     };
-    let mut seen: Vec<Vec<KeysAndValues<'a, R>>> =
-        model.transformer.layers.iter().map(|layer| heads(&layer.attention)).collect();
+    let seen = model.transformer.layers.iter().map(|layer| heads(&layer.attention)).collect();
+    let many =
+        model.transformer.layers.iter().flat_map(|layer| &layer.feed_forward).any(|part| part.b1.len() >= MANY_UNITS);
+    let sparse = if many { Sparse::new(model) } else { None };
+    let mut running = TokenRun { model, seen, sparse, attention: Duration::ZERO };
+    let columns = model.head.as_ref().map(|head| used_columns(&head.weight)).unwrap_or_default();
+    let rows = model.head.iter().flat_map(|head| head.weight.iter_rows());
+    let weights = Matrix::new(
+        model.head.as_ref().map_or(0, |head| head.weight.rows),
+        columns.len(),
+        rows.flat_map(|row| columns.iter().map(|c| row[*c])).collect(),
+    );
     Box::new(move |fed, word| {
-        let (Some(Words { embedding, start, .. }), Some(head)) = (&model.words, &model.head) else { return None };
+        let (Some(Words { start, .. }), Some(head)) = (&model.words, &model.head) else { return None };
         if let (0, Some(start)) = (fed, start) {
-            through(model, &mut seen, embedding.row(*start as usize), 0);
+            running.step(*start, 0);
         }
         let place = fed + usize::from(start.is_some());
-        let h = through(model, &mut seen, embedding.row(word as usize), place);
-        let mut scores = products(&head.weight, &h);
+        let before = running.attention;
+        let h = running.step(word, place);
+        if !h.iter().all(|x| x.finite()) {
+            return None;
+        }
+        let mut scores = products(&weights, &columns.iter().map(|c| h[*c]).collect::<Vec<_>>());
         add(&mut scores, &head.bias);
-        scores.iter().all(|x| x.finite()).then(|| arg_max(&scores) as u32)
+        scores.iter().all(|x| x.finite()).then(|| (arg_max(&scores) as u32, running.attention.saturating_sub(before)))
     })
 }
 
-/// The output for a token at a place, behind those that the heads have seen.
-fn through<R: Real>(model: &Model<R>, seen: &mut [Vec<KeysAndValues<R>>], token: &[R], place: usize) -> Vec<R> {
-    let mut h = token.to_vec();
-    if let Some(positions) = &model.positions {
-        add(&mut h, positions.row(place));
-    }
-    if let Some(block) = &model.transformer.pre_feed_forward {
-        feed_forward(block, &mut h);
-    }
-    for (layer, seen) in model.transformer.layers.iter().zip(seen) {
-        let before = h.clone();
-        seen.iter_mut().for_each(|head| head.attend(&before, &mut h));
-        if let Some(block) = &layer.feed_forward {
+/// The columns of a matrix that have entries.
+fn used_columns<R: Real>(matrix: &Matrix<R>) -> Vec<usize> {
+    (0..matrix.cols).filter(|c| matrix.iter_rows().any(|row| row[*c] != R::ZERO)).collect()
+}
+
+/// A model in the middle of a sequence.
+struct TokenRun<'a, R> {
+    model: &'a Model<R>,
+    seen: Vec<Vec<KeysAndValues<'a, R>>>,
+    /// The units that can fire for words, where there are many units.
+    sparse: Option<Sparse<R>>,
+    attention: Duration,
+}
+
+impl<R: Real> TokenRun<'_, R> {
+    /// The output for a word at a place, behind those that the heads have seen.
+    fn step(&mut self, word: u32, place: usize) -> Vec<R> {
+        let model = self.model;
+        let Some(Words { embedding, .. }) = &model.words else { return vec![] };
+        let mut h = embedding.row(word as usize).to_vec();
+        if let Some(positions) = &model.positions {
+            add(&mut h, positions.row(place));
+        }
+        if let Some(block) = &model.transformer.pre_feed_forward {
             feed_forward(block, &mut h);
         }
+        for (layer, seen) in model.transformer.layers.iter().zip(&mut self.seen) {
+            let (before, clock) = (h.clone(), Instant::now());
+            seen.iter_mut().for_each(|head| head.attend(&before, &mut h));
+            self.attention += clock.elapsed();
+            let Some(block) = &layer.feed_forward else { continue };
+            match self.sparse.as_mut().filter(|_| place < Sparse::<R>::most_tokens()) {
+                Some(sparse) => {
+                    if !sparse.knows(word) {
+                        // Words of a text are numbered in the order in which they come: the next ones will be asked for soon.
+                        let first = word as usize / NEXT_WORDS * NEXT_WORDS;
+                        let last = (first + NEXT_WORDS).min(embedding.rows);
+                        sparse.look_at(model, &(first..last).collect::<Vec<_>>());
+                    }
+                    sparse.feed_forward(block, &[word], &mut h);
+                }
+                None => feed_forward(block, &mut h),
+            }
+        }
+        h
     }
-    h
 }
 
 /// The keys and values of a head so far.
@@ -183,12 +249,22 @@ fn feed_forward<R: Real>(block: &FeedForward<R>, h: &mut [R]) {
     add(h, &products(&block.w2, &hidden));
 }
 
-/// The products of the rows of a matrix with a vector.
+/// The products of the rows of a matrix with a vector; those of a large matrix on several threads.
 fn products<R: Real>(rows: &Matrix<R>, x: &[R]) -> Vec<R> {
-    kernels::vectorized(
-        #[inline(always)]
-        || rows.data.chunks_exact(rows.cols).map(|row| kernels::dot(row, x)).collect(),
-    )
+    let mut out = vec![R::ZERO; rows.rows];
+    let some = |(first, out): (usize, &mut [R])| {
+        kernels::vectorized(
+            #[inline(always)]
+            || out.iter_mut().enumerate().for_each(|(i, out)| *out = kernels::dot(rows.row(first + i), x)),
+        );
+    };
+    if rows.rows * rows.cols < LARGE {
+        some((0, &mut out));
+    } else {
+        let each = rows.rows.div_ceil(rayon::current_num_threads());
+        out.par_chunks_mut(each).enumerate().for_each(|(i, out)| some((i * each, out)));
+    }
+    out
 }
 
 fn add<R: Real>(to: &mut [R], x: &[R]) {
@@ -245,6 +321,11 @@ impl<'a> Generator<'a> {
     /// Whether the model says that the text ends here: its label is that of the end, or no word.
     pub fn ended(&self) -> bool {
         self.labels.last().is_some_and(|label| self.end == Some(label) || !self.feed.knows(label))
+    }
+
+    /// The time that attention took so far.
+    pub fn attention_time(&self) -> Duration {
+        self.feed.attention_time()
     }
 
     /// The text so far.

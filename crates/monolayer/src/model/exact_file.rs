@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::model::Model;
-use crate::model::file;
+use crate::model::directory;
 use crate::model::tensor_file::Tensors;
 
 /// The name of this kind of number in config.json.
@@ -35,20 +35,20 @@ struct ExactTensor {
 
 /// Whether a directory holds a model with exact numbers.
 pub fn is_exact(dir: &Path) -> Result<bool> {
-    Ok(file::read_config(&dir.join("config.json"))?.dtype == DTYPE)
+    Ok(directory::read_config(&dir.join("config.json"))?.dtype == DTYPE)
 }
 
 /// Reads and validates a model directory.
 pub fn read(dir: &Path) -> Result<Model<RBig>> {
-    let config = file::read_config(&dir.join("config.json"))?;
+    let config = directory::read_config(&dir.join("config.json"))?;
     if config.dtype != DTYPE {
         let what = format!("dtype {:?}", config.dtype);
         return Err(Error::model(dir.join("config.json"), what, "only \"exact\" models are kept in weights.json"));
     }
     let path = dir.join("weights.json");
-    let bytes = file::read_file(&path)?;
+    let bytes = directory::read_file(&path)?;
     let help = "see docs/format.md for what weights.json holds";
-    let file = file::parse_json(&path, &bytes, help)?;
+    let file = directory::parse_json(&path, &bytes, help)?;
     let fault = |what: String| Error::model(&path, what, help);
     // A structure may also be read from a list: only objects are meant.
     if !file.as_object().is_some_and(|file| file.values().all(serde_json::Value::is_object)) {
@@ -70,18 +70,19 @@ pub fn read(dir: &Path) -> Result<Model<RBig>> {
         let numbers = data.iter().map(number).collect::<Result<Vec<RBig>>>()?;
         tensors.insert(name, (shape, numbers));
     }
-    file::assemble(dir, config, Tensors::new(&path, tensors))
+    directory::assemble(dir, config, Tensors::new(&path, tensors))
 }
 
 /// Writes a model directory, whole or not at all; `more` may add files to it.
 pub fn write(model: &Model<RBig>, dir: &Path, more: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
-    file::replace(dir, |new| {
-        file::write_config_and_words(model, &file::config_as(model, DTYPE), new)?;
+    directory::replace(dir, |new| {
+        directory::write_config_and_words(model, &directory::config_as(model, DTYPE), new)?;
         let entry = |(name, shape, numbers): (String, Vec<usize>, Vec<RBig>)| {
             let data = numbers.iter().map(RBig::to_string).collect();
             (name, serde_json::to_value(ExactTensor { shape, data }).expect("plain data"))
         };
-        let weights: serde_json::Map<String, serde_json::Value> = file::tensors(model).into_iter().map(entry).collect();
+        let weights: serde_json::Map<String, serde_json::Value> =
+            directory::tensors(model).into_iter().map(entry).collect();
         let path = new.join("weights.json");
         let text = serde_json::to_string(&weights).expect("plain data");
         std::fs::write(&path, text + "\n").map_err(|e| Error::io(path, e))?;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::{Error, Location, Result};
-use crate::model::file::read_file;
+use crate::model::directory::read_file;
 use crate::model::tensor_file;
 use crate::paper::mask::{Mask, MaskMatrix};
 

@@ -4,17 +4,17 @@ mod any_model;
 pub mod certificate;
 pub mod certificate_file;
 mod decode;
+pub mod directory;
 pub mod exact;
 pub mod exact_file;
 pub mod explain;
-pub mod file;
 pub mod forward;
 pub mod mask_file;
 pub mod names;
 mod narrow;
 pub mod onnx;
 pub mod rank;
-pub mod sequence_domain;
+mod sequence_domain;
 mod source;
 pub mod sparse;
 pub mod storage;
@@ -173,7 +173,7 @@ impl<T: Clone + Default> Model<T> {
 impl<R: Real> Model<R> {
     /// Writes a model directory, whole or not at all.
     pub fn save(&self, dir: impl AsRef<Path>) -> Result<()> {
-        crate::model::file::write(self, dir.as_ref(), |_| Ok(()))
+        crate::model::directory::write(self, dir.as_ref(), |_| Ok(()))
     }
 
     /// The scores of the labels, or the outputs, for each token of packed inputs: `each` sees the row of a token.
@@ -188,7 +188,9 @@ impl<R: Real> Model<R> {
         let mut used = vec![false; self.words.as_ref()?.vocabulary.len()];
         ids.iter().for_each(|&id| used[id as usize] = true);
         // The table costs about as much as running all units on each word once.
-        if ids.len() < 2 * used.iter().filter(|&&used| used).count() { None } else { Sparse::new(self, &used) }
+        let few = ids.len() < 2 * used.iter().filter(|&&used| used).count();
+        let long = inputs.offsets.windows(2).any(|ends| ends[1] - ends[0] > Sparse::<R>::most_tokens());
+        if few || long { None } else { Sparse::of_words(self, &used) }
     }
 
     /// [`Self::run`] through the gates given, or with plain matrix products where there are none; `on_progress` hears how many
@@ -300,7 +302,7 @@ impl<R: Real> Model<R> {
         let start = self.start();
         let tokens = match (&data.tokens, &self.words) {
             (Tokens::Words { word_ids: ids, vocabulary }, Some(words)) => {
-                InputTokens::Words(behind(start, &words.translate(data, ids, vocabulary)?, &data.offsets))
+                InputTokens::Words(with_start(start, &words.translate(data, ids, vocabulary)?, &data.offsets))
             }
             (Tokens::Vectors { d, data: vectors }, None) if *d == self.transformer.d => {
                 InputTokens::Vectors(vectors.iter().map(|&x| R::from_f64(x)).collect())
@@ -334,7 +336,7 @@ impl<R: Real> Model<R> {
 }
 
 /// Sequences of word ids, each behind the start token where there is one.
-fn behind(start: Option<u32>, ids: &[u32], offsets: &[usize]) -> Vec<u32> {
+fn with_start(start: Option<u32>, ids: &[u32], offsets: &[usize]) -> Vec<u32> {
     offsets.windows(2).flat_map(|window| start.into_iter().chain(ids[window[0]..window[1]].iter().copied())).collect()
 }
 

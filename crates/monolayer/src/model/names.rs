@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::file;
+use super::directory;
 use crate::error::{Error, Result};
 
 /// The name of the file.
@@ -184,7 +184,7 @@ impl ModelNames {
             return Ok(None);
         }
         let fail = |what: String| Error::model(&path, what, HELP);
-        let value = file::parse_json(&path, &file::read_file(&path)?, HELP)?;
+        let value = directory::parse_json(&path, &directory::read_file(&path)?, HELP)?;
         let names: Self = serde_json::from_value(value).map_err(|e| fail(e.to_string()))?;
         if names.format != FORMAT {
             return Err(fail(format!("format {:?}", names.format)));

@@ -13,67 +13,92 @@ use crate::model::Model;
 use crate::paper::feed_forward::FeedForward;
 
 /// Words whose products with all units are formed at a time.
-const BLOCK: usize = 256;
+const BLOCK: usize = 64;
 
 /// With more open units per word than one in so many, plain matrix products are faster.
 const WORTHWHILE: usize = 16;
 
+/// A mean of values is off by less than this share of the largest one, in sums of at most [`Sparse::most_tokens`] tokens.
+const MEAN_ERROR: f64 = 1.0 / 64.0;
+
 /// Which units can fire for which word, and what they add where.
 #[derive(Debug, Clone)]
 pub struct Sparse<R> {
-    /// For each word, the units that can fire for it; empty for words that were not asked for.
-    open: Vec<Vec<u32>>,
+    /// The most that a unit reads of anything but a word's code.
+    largest_input: Vec<f64>,
+    /// For each word that was looked at, the units that can fire for it.
+    open: Vec<Option<Vec<u32>>>,
     /// For each unit, the coordinates it adds to, with its weights.
     outputs: Vec<Vec<(u32, R)>>,
 }
 
 impl<R: Real> Sparse<R> {
-    /// The open units of the words marked in `used`. `None` where the model is not of the kind, or has so many open units that
-    /// it would not pay.
-    pub fn new(model: &Model<R>, used: &[bool]) -> Option<Self> {
+    /// Before any word was looked at; nothing for a model of another kind.
+    pub fn new(model: &Model<R>) -> Option<Self> {
         let words = model.words.as_ref()?;
         let [layer] = &model.transformer.layers[..] else { return None };
-        let block = layer.feed_forward.as_ref()?;
-        if model.transformer.pre_feed_forward.is_some() {
-            return None;
-        }
-        let largest_input = largest_input(model, block);
-        let wanted: Vec<usize> = (0..used.len()).filter(|&w| used[w]).collect();
+        let block = layer.feed_forward.as_ref().filter(|_| model.transformer.pre_feed_forward.is_none())?;
         let q = block.b1.len();
-        let lists: Vec<Vec<Vec<u32>>> = wanted
-            .par_chunks(BLOCK)
-            .map(|chunk| {
-                let rows: Vec<R> = chunk.iter().flat_map(|&w| words.embedding.row(w)).copied().collect();
-                let mut sums = vec![R::ZERO; chunk.len() * q];
-                kernels::product(&rows, &block.w1.data, block.w1.cols, &mut sums, false, Parallelism::None);
-                let can_fire = |row: &[R]| -> Vec<u32> {
-                    (0..q).filter(|&j| row[j].to_f64() + largest_input[j] > 0.0).map(|j| j as u32).collect()
-                };
-                sums.chunks_exact(q).map(can_fire).collect()
-            })
-            .collect();
-        let mut open = vec![Vec::new(); used.len()];
-        let mut total = 0;
-        for (&w, list) in wanted.iter().zip(lists.into_iter().flatten()) {
-            total += list.len();
-            open[w] = list;
-        }
         let output = |j: usize| {
             let weight = |c: usize| (c as u32, block.w2.data[c * q + j]);
             (0..block.w2.rows).map(weight).filter(|(_, w)| *w != R::ZERO).collect()
         };
-        (total * WORTHWHILE <= wanted.len() * q)
-            .then(|| Self { open, outputs: (0..q).into_par_iter().map(output).collect() })
+        Some(Self {
+            largest_input: largest_input(model, block),
+            open: vec![None; words.embedding.rows],
+            outputs: (0..q).into_par_iter().map(output).collect(),
+        })
     }
 
-    /// Eq. 3 on packed tokens of these words, in place.
+    /// The open units of the words marked in `used`. `None` where the model is not of the kind, or has so many open units that
+    /// it would not pay.
+    pub fn of_words(model: &Model<R>, used: &[bool]) -> Option<Self> {
+        let mut sparse = Self::new(model)?;
+        let wanted: Vec<usize> = (0..used.len()).filter(|&w| used[w]).collect();
+        let total = sparse.look_at(model, &wanted);
+        (total * WORTHWHILE <= wanted.len() * sparse.largest_input.len()).then_some(sparse)
+    }
+
+    /// How long sequences may be.
+    pub fn most_tokens() -> usize {
+        (MEAN_ERROR / 4.0 / R::UNIT_ROUNDOFF.to_f64()) as usize
+    }
+
+    /// Whether a word was looked at.
+    pub fn knows(&self, word: u32) -> bool {
+        self.open[word as usize].is_some()
+    }
+
+    /// Finds the units that can fire for some words, and how many they are in all.
+    pub fn look_at(&mut self, model: &Model<R>, words: &[usize]) -> usize {
+        let (Some(of), Some(block)) = (&model.words, &model.transformer.layers[0].feed_forward) else { return 0 };
+        let (q, largest_input) = (block.b1.len(), &self.largest_input);
+        let look = |chunk: &[usize]| -> Vec<Vec<u32>> {
+            let rows: Vec<R> = chunk.iter().flat_map(|&w| of.embedding.row(w)).copied().collect();
+            let mut sums = vec![R::ZERO; chunk.len() * q];
+            kernels::product(&rows, &block.w1.data, block.w1.cols, &mut sums, false, Parallelism::None);
+            // A sum that is not a number may be anything.
+            let off = |sum: R, j: usize| sum.to_f64() + largest_input[j] <= 0.0;
+            let open = |row: &[R]| (0..q).filter(|&j| !off(row[j], j)).map(|j| j as u32).collect();
+            sums.chunks_exact(q).map(open).collect()
+        };
+        let lists: Vec<Vec<Vec<u32>>> = words.par_chunks(BLOCK).map(look).collect();
+        let mut total = 0;
+        for (&w, list) in words.iter().zip(lists.into_iter().flatten()) {
+            total += list.len();
+            self.open[w] = Some(list);
+        }
+        total
+    }
+
+    /// Eq. 3 on packed tokens of words that were looked at, in place.
     pub fn feed_forward(&self, block: &FeedForward<R>, words: &[u32], h: &mut [R]) {
         let d = block.b2.len();
         let mut before = vec![R::ZERO; d];
         for (&word, row) in words.iter().zip(h.chunks_exact_mut(d)) {
             before.copy_from_slice(row);
             row.iter_mut().zip(&block.b2).for_each(|(h, &b)| *h += b);
-            for &j in &self.open[word as usize] {
+            for &j in self.open[word as usize].iter().flatten() {
                 let w1 = block.w1.row(j as usize);
                 let sum = kernels::vectorized(
                     #[inline(always)]
@@ -110,7 +135,8 @@ fn largest_input<R: Real>(model: &Model<R>, block: &FeedForward<R>) -> Vec<f64> 
         let words = model.words.as_ref().map(|w| products(&w.embedding, &head.w_v));
         let places = model.positions.as_ref().map(|p| products(p, &head.w_v));
         for c in 0..head.w_v.rows {
-            let value = [&words, &places].into_iter().flatten().map(|m| largest(m, c)).sum::<f64>();
+            let value =
+                [&words, &places].into_iter().flatten().map(|m| largest(m, c)).sum::<f64>() * (1.0 + MEAN_ERROR);
             let column: Vec<f64> = (0..d).map(|i| head.w_o.row(i)[c].to_f64()).collect();
             for (j, largest_input) in largest_input.iter_mut().enumerate() {
                 let weight: f64 = block.w1.row(j).iter().zip(&column).map(|(w, o)| w.to_f64() * o).sum();

@@ -2,7 +2,7 @@
 
 use safetensors::tensor::{Dtype, TensorView};
 
-use super::{Model, file, narrow};
+use super::{Model, directory, narrow};
 use crate::arithmetic::kernels::Real;
 
 /// How tensors are written. They are read as the same numbers.
@@ -51,7 +51,7 @@ impl Storage {
         let full = |(name, shape, numbers): (String, _, Vec<R>)| {
             (StoredTensor { name, dtype, shape, bytes: R::to_bytes(&numbers) }, numbers)
         };
-        let full: Vec<(StoredTensor, Vec<R>)> = file::tensors(model).into_iter().map(full).collect();
+        let full: Vec<(StoredTensor, Vec<R>)> = directory::tensors(model).into_iter().map(full).collect();
         let size = |tensors: &[StoredTensor]| tensors.iter().map(|tensor| tensor.bytes.len() + HEADER).sum::<usize>();
         let dense = || full.iter().map(|(tensor, _)| tensor.clone()).collect();
         let written: Vec<StoredTensor> = match self {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::arithmetic::kernels::Real;
 use crate::arithmetic::matrix::Matrix;
 use crate::error::{Error, Result};
-use crate::model::file::AttentionConfig;
+use crate::model::directory::AttentionConfig;
 use crate::model::{narrow, strict_json};
 use crate::paper::attention::{Attention, AttentionHead, Mask};
 use crate::paper::feed_forward::FeedForward;

@@ -3,7 +3,7 @@
 use monolayer::arithmetic::{Ball, Number};
 use monolayer::context_map::coincidence::Reason;
 use monolayer::context_map::float_weights::FloatWeights;
-use monolayer::context_map::order::Order;
+use monolayer::context_map::order::IdOrder;
 use monolayer::context_map::proved_gaps::{ProvedGaps, output_length};
 use monolayer::context_map::token_separation::token_separation;
 use monolayer::context_map::{ContextMap, Groups, Projection, View};
@@ -158,7 +158,7 @@ fn gaps_that_no_float_holds() {
     let view = View::new(&data, &token_vectors, Mask::None);
     // e^(-800 * 0.75): about 2^-866 apart, and 2^-1010 between the other two.
     let map = map_of(&view, vec![1.0], 800.0);
-    let order = Order::new(&view, &map, &Groups::by_context(&view), 1 << 14);
+    let order = IdOrder::new(&view, &map, &Groups::by_context(&view), 1 << 14);
     assert!(order.bits >= 1024, "{} bits", order.bits);
     let gaps = order.gaps(|t| Some(view.contexts.of_token[t]));
     assert!(gaps.coinciding.is_empty() && gaps.undecided.is_empty());
@@ -168,7 +168,7 @@ fn gaps_that_no_float_holds() {
     assert!((smallest.log2().center() - expected).abs() < 0.1, "{smallest:?} {expected}");
     assert_eq!(tokens, (3, 6));
     // Too few bits: undecided, never certified.
-    let short = Order::new(&view, &map, &Groups::by_context(&view), 256).gaps(|t| Some(view.contexts.of_token[t]));
+    let short = IdOrder::new(&view, &map, &Groups::by_context(&view), 256).gaps(|t| Some(view.contexts.of_token[t]));
     assert!(!short.undecided.is_empty());
     let separation = token_separation(&view).unwrap();
     assert!(!ProvedGaps::new(&view, &map, &separation, None, 256).holds());
@@ -188,7 +188,7 @@ fn rounding_is_no_gap() {
         let token_vectors = TokenVectors::new(&data, &Embedding::Sign(1), &none, 0, 0).unwrap();
         let view = View::new(&data, &token_vectors, Mask::None);
         let map = ContextMap { v: vec![0.3, 0.0], v_q: vec![0.7, 0.0], w: vec![0.0, 0.1] };
-        let order = Order::new(&view, &map, &Groups::by_context(&view), 4096);
+        let order = IdOrder::new(&view, &map, &Groups::by_context(&view), 4096);
         assert_eq!(order.gaps(|t| Some(view.contexts.of_token[t])).coinciding, [(0, 4)]);
 
         // What differs weighs about e^-180.
@@ -200,7 +200,7 @@ fn rounding_is_no_gap() {
         let token_vectors = TokenVectors::new(&data, &Embedding::Sign(1), &none, 0, 0).unwrap();
         let view = View::new(&data, &token_vectors, Mask::None);
         let map = ContextMap { v: vec![1.0], v_q: vec![200_000.0], w: vec![0.001] };
-        let order = Order::new(&view, &map, &Groups::by_context(&view), 4096);
+        let order = IdOrder::new(&view, &map, &Groups::by_context(&view), 4096);
         let (smallest, _) = order.gaps(|t| Some(view.contexts.of_token[t])).smallest.unwrap();
         assert!(smallest.log2().hi() < -200.0, "{a} {b}: {smallest:?}");
     }

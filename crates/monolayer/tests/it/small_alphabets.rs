@@ -98,7 +98,7 @@ proptest! {
         let mask = if causal { Mask::Causal } else { Mask::None };
         let labels = data.label_ids().unwrap();
         let ids = data.token_ids();
-        let contexts = Contexts::behind(start.then_some(START), &ids, &data.offsets, &mask, places);
+        let contexts = Contexts::with_start(start.then_some(START), &ids, &data.offsets, &mask, places);
         let (words, longest) = (ids.iter().max().unwrap() + 1, data.longest());
         let rows = Sequences { word_ids: &ids, offsets: &data.offsets, labels: &labels, words: words as usize, longest };
         let reads = if places { Reads::Places } else { Reads::Words };

@@ -252,7 +252,7 @@ fn behind_it_attention_can_count() {
         (config.start.as_deref(), config.format.as_str(), config.max_length),
         (Some("<s>"), "monolayer/2", None)
     );
-    let counts = LabelCounts::behind(Some(context::START), &data, &Mask::None, false).unwrap();
+    let counts = LabelCounts::with_start(Some(context::START), &data, &Mask::None, false).unwrap();
     assert_eq!(compiled.source().label_counts(), counts.as_ref());
 }
 
@@ -266,10 +266,10 @@ fn contexts_behind_a_word_of_the_data() {
     model.words.as_mut().unwrap().start = None;
     assert_eq!(AnyModel::F32(model).start_in(&data), None);
     // (a, {<s>, a}), (<s>, {<s>, <s>, a}), (a, {<s>, <s>, a}).
-    let contexts = |start| Contexts::behind(start, &data.token_ids(), &data.offsets, &Mask::None, false);
+    let contexts = |start| Contexts::with_start(start, &data.token_ids(), &data.offsets, &Mask::None, false);
     assert_eq!(contexts(Some(1)).of_token, [0, 1, 2]);
     // With places nothing is at the start token's.
-    let placed = Contexts::behind(Some(1), &[1, 1], &[0, 1, 2], &Mask::Causal, true);
+    let placed = Contexts::with_start(Some(1), &[1, 1], &[0, 1, 2], &Mask::Causal, true);
     assert_eq!(placed.of_token, [0, 0]);
 }
 

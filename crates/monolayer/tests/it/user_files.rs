@@ -11,7 +11,8 @@ use proptest::prelude::*;
 /// The options that a line of `NAME.expected` gives.
 fn options(line: &str) -> DataOptions {
     let mut options = DataOptions::default();
-    let words: Vec<&str> = line.split_whitespace().collect();
+    let (flags, words): (Vec<&str>, Vec<&str>) = line.split_whitespace().partition(|word| *word == "--documents");
+    options.documents = !flags.is_empty();
     for pair in words.chunks(2) {
         let value = pair[1];
         match pair[0] {

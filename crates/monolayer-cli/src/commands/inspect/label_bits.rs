@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use monolayer::memorize::{LabelCounts, least_parameters};
-use monolayer::model::file::Config;
+use monolayer::model::directory::Config;
 use monolayer::{AnyModel, Dataset, Error, Mask, Result};
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ impl LabelBits {
     ) -> Result<Option<Self>> {
         let counts = match data {
             Some(data) => match only_mask(model) {
-                Some(mask) => LabelCounts::behind(model.start_in(data), data, &mask, config.max_length.is_some())?,
+                Some(mask) => LabelCounts::with_start(model.start_in(data), data, &mask, config.max_length.is_some())?,
                 None => None,
             },
             None => model.source().label_counts().copied(),

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::gap_in_logarithms::Identity;
+use super::gap_in_logarithms::GapInLogarithms;
 use super::scores::TokenScores;
 use crate::arithmetic::{Ball, Interval, Magnitude, Number};
 use crate::context_map::{Groups, Member};
@@ -16,7 +16,7 @@ const RELATIVE: f64 = 1e-9;
 
 /// The closest ids of one token.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Direct {
+pub struct GapInBalls {
     /// An enclosure of the binary logarithm of the smallest distance of `g`, and two tokens that have it; `None` where no token
     /// has two contexts.
     pub closest: Option<(Interval, (usize, usize))>,
@@ -27,7 +27,7 @@ pub struct Direct {
 }
 
 /// The direct way, unless it is known to take more than `max_bits` bits.
-pub fn within(scores: &TokenScores, groups: &Groups, known: &Identity, max_bits: usize) -> Result<Direct> {
+pub fn within(scores: &TokenScores, groups: &Groups, known: &GapInLogarithms, max_bits: usize) -> Result<GapInBalls> {
     if known.bits() > max_bits as f64 {
         return Err(too_many(known.bits(), max_bits));
     }
@@ -35,9 +35,9 @@ pub fn within(scores: &TokenScores, groups: &Groups, known: &Identity, max_bits:
 }
 
 /// Evaluates all members of all groups and subtracts neighbors.
-pub fn evaluate(scores: &TokenScores, groups: &Groups, max_bits: usize) -> Result<Direct> {
+pub fn evaluate(scores: &TokenScores, groups: &Groups, max_bits: usize) -> Result<GapInBalls> {
     let all = groups.0.par_iter().map(|group| of_group(scores, group, max_bits)).collect::<Result<Vec<_>>>()?;
-    let mut found = Direct { closest: None, ids: groups.0.iter().map(Vec::len).sum(), bits: FIRST_BITS };
+    let mut found = GapInBalls { closest: None, ids: groups.0.iter().map(Vec::len).sum(), bits: FIRST_BITS };
     for (bits, steps) in all {
         found.bits = found.bits.max(bits);
         for (log2, tokens) in steps {

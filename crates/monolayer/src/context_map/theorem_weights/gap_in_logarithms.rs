@@ -26,7 +26,7 @@ use crate::context_map::{Groups, Member};
 
 /// The closest ids of one token.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Identity {
+pub struct GapInLogarithms {
     /// An enclosure of the binary logarithm of the smallest distance of `g`, and two tokens that have it; `None` where no token
     /// has two contexts.
     pub closest: Option<(Interval, (usize, usize))>,
@@ -41,7 +41,7 @@ pub struct Identity {
 /// A score by its place in the decreasing order of all scores, and how often a context has it.
 type Item = (u32, u32);
 
-impl Identity {
+impl GapInLogarithms {
     /// Compares the contexts of each token.
     pub fn new(scores: &TokenScores, groups: &Groups) -> Self {
         let most_contexts = groups.0.iter().map(Vec::len).max().unwrap_or(1);

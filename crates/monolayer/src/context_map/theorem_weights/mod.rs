@@ -11,8 +11,8 @@ pub mod scores;
 pub mod toys;
 pub mod weights;
 
-use self::gap_in_balls::Direct;
-use self::gap_in_logarithms::Identity;
+use self::gap_in_balls::GapInBalls;
+use self::gap_in_logarithms::GapInLogarithms;
 use self::scores::TokenScores;
 use self::weights::{Scale, Weights};
 use crate::arithmetic::Interval;
@@ -64,9 +64,9 @@ pub struct Certified {
     /// How far apart the scores of different tokens certainly are, for every query.
     pub apart: f64,
     /// The smallest distance of ids of one token, by the identity; `None` where the way was not taken.
-    pub identity: Option<Identity>,
+    pub identity: Option<GapInLogarithms>,
     /// The same, evaluated.
-    pub direct: Option<Direct>,
+    pub direct: Option<GapInBalls>,
     /// A lower bound of the distance of ids of different tokens.
     pub other_token: f64,
     /// The binary logarithm of `|w|`, which turns distances of g into distances of ids.
@@ -93,7 +93,7 @@ pub fn certify(view: &View, request: &Request) -> Result<Certified> {
         ));
     }
     let groups = Groups::by_context(view);
-    let found = Identity::new(&scores, &groups);
+    let found = GapInLogarithms::new(&scores, &groups);
     let (identity, direct) = match request.way {
         Way::Direct => (None, Some(gap_in_balls::within(&scores, &groups, &found, request.max_bits)?)),
         Way::Auto if found.bits() <= FEW_BITS.min(request.max_bits as f64) => {

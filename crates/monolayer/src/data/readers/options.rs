@@ -31,6 +31,8 @@ pub struct DataOptions {
     pub labels_from: Option<String>,
     /// The column that tells sequences apart; `none` if the rows are one sequence.
     pub sentence: Option<Column>,
+    /// Whether a sequence is a whole document: only lines that begin one (`-DOCSTART-`, or `# newdoc`) separate sequences.
+    pub documents: bool,
     /// Which tokens get the one label of a sequence.
     pub label_at: Option<LabelAt>,
     /// The token that fills sequences up at their end.
@@ -80,6 +82,7 @@ impl DataOptions {
         let given = [
             ("columns", !self.columns.is_empty(), table, "`tokens_from` and `labels_from` name fields"),
             ("sentence", self.sentence.is_some(), table, "sequences are known without it"),
+            ("documents", self.documents, table && format != Format::Csv, "sequences are known without it"),
             ("tokens_from", self.tokens_from.is_some(), fields || format == Format::Arrays, "`columns` names columns"),
             ("labels_from", self.labels_from.is_some(), fields || format == Format::Arrays, "`columns` names columns"),
         ];

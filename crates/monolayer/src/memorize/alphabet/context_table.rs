@@ -84,7 +84,7 @@ impl ContextTable {
         let start_key = (data.words * key_places) as u32;
         // The labels that a model with such positions is asked for: those of its full contexts.
         let start = architecture.start.then_some(START);
-        let contexts = Contexts::behind(start, data.word_ids, data.offsets, &architecture.mask, reads.positions());
+        let contexts = Contexts::with_start(start, data.word_ids, data.offsets, &architecture.mask, reads.positions());
         let agreement = contexts.agree(data.labels);
         let mut numbers: HashMap<(u32, Vec<u32>), usize> = HashMap::new();
         let mut counts: Vec<HashMap<u32, usize>> = Vec::new();

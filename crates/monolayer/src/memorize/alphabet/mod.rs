@@ -4,7 +4,7 @@
 pub mod architecture;
 pub mod context_table;
 mod least_units;
-pub mod plane_orders;
+pub(crate) mod plane_orders;
 pub mod scalars;
 pub mod search;
 

@@ -68,7 +68,7 @@ pub fn memorize_words<'a>(
     // One more coordinate for the context id, then those of the labels.
     let (start, extra) = (memorizer.start_for(vocabulary), 1 + label_codes.cols);
     let vectors =
-        TokenVectors::behind(start.as_deref(), data, &memorizer.embedding, &positions, extra, memorizer.seed)?;
+        TokenVectors::with_start(start.as_deref(), data, &memorizer.embedding, &positions, extra, memorizer.seed)?;
     // Definition 2: what attention can see of each token, and which labels that allows.
     let view = View::new(data, &vectors, memorizer.mask.clone());
     let agreement = view.contexts.agree(labels);

@@ -12,7 +12,7 @@ mod exceptions;
 pub mod halfspace_cover;
 mod heights;
 pub mod knots;
-pub mod label_hinges;
+pub(crate) mod label_hinges;
 mod off_units;
 mod partition;
 pub mod proof;
@@ -109,7 +109,7 @@ pub struct Covered {
     word_units: Vec<Unit>,
     exception_units: Vec<Unit>,
     /// A gate for each group that is left to hinges.
-    gates: Vec<(usize, Gate)>,
+    gates: Vec<(usize, HingeGate)>,
 }
 
 impl GatePlan<'_> {
@@ -161,7 +161,7 @@ impl GatePlan<'_> {
     pub fn units(&self, covered: &Covered, round: fn(f64) -> f64) -> Result<Gated> {
         let Covered { groups, base, strength, word_units, exception_units, gates } = covered;
         let mut units: Vec<Unit> = word_units.iter().chain(exception_units).cloned().collect();
-        let hinges = |(g, gate): &(usize, Gate)| {
+        let hinges = |(g, gate): &(usize, HingeGate)| {
             let word = groups[*g].word as usize;
             let strength = if base[word] == self.default { DEFAULT_STRENGTH } else { strength[word] };
             self.hinges(&groups[*g].runs, gate, (base[word], strength), MostRuns::TWO, round).ok_or_else(ids_too_close)
@@ -307,7 +307,7 @@ impl GatePlan<'_> {
         words: &Codes,
         places: Option<&Codes>,
         base: &[u32],
-    ) -> Result<Vec<(usize, Gate)>> {
+    ) -> Result<Vec<(usize, HingeGate)>> {
         let (low, high) = self.id_range();
         let mut used_places: Vec<usize> = hinged.iter().map(|&g| groups[g].place).collect();
         used_places.sort_unstable();
@@ -322,17 +322,17 @@ impl GatePlan<'_> {
             None => HashMap::new(),
         };
         let all: Vec<(u32, u32)> = (0..self.view.vectors.words.rows as u32).map(|w| (w, 0)).collect();
-        let of_word = |list: &[usize]| -> Result<Vec<(usize, Gate)>> {
+        let of_word = |list: &[usize]| -> Result<Vec<(usize, HingeGate)>> {
             let word = groups[list[0]].word as usize;
             let word_gate = alone(words, &all, word).ok_or_else(|| too_close("word", word))?;
             let gate = |&g: &usize| {
                 let range = groups[g].range(base[word], MostRuns::TWO, low, high);
-                (g, Gate::new(&word_gate, place_gates.get(&groups[g].place), range))
+                (g, HingeGate::new(&word_gate, place_gates.get(&groups[g].place), range))
             };
             Ok(list.iter().map(gate).collect())
         };
         let by_word: Vec<&[usize]> = hinged.chunk_by(|&a, &b| groups[a].word == groups[b].word).collect();
-        let gates: Vec<Result<Vec<(usize, Gate)>>> = by_word.into_par_iter().map(of_word).collect();
+        let gates: Vec<Result<Vec<(usize, HingeGate)>>> = by_word.into_par_iter().map(of_word).collect();
         Ok(gates.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
     }
 
@@ -344,7 +344,7 @@ impl GatePlan<'_> {
     fn hinges(
         &self,
         runs: &[Run],
-        gate: &Gate,
+        gate: &HingeGate,
         (base, strength): (u32, f64),
         most: MostRuns,
         round: fn(f64) -> f64,
@@ -397,7 +397,7 @@ fn size(x: &[f64]) -> f64 {
 }
 
 /// What holds a hinge shut for all tokens but one.
-struct Gate {
+struct HingeGate {
     code: Vec<f64>,
     /// `code . x` at the token itself; elsewhere it is so much lower that the id cannot make up for it.
     own: f64,
@@ -405,7 +405,7 @@ struct Gate {
     slope: f64,
 }
 
-impl Gate {
+impl HingeGate {
     /// A gate for a word, at a place where positions are used, for ids that are at most `range` above the lowest hinge.
     fn new(word: &Halfspace, place: Option<&Halfspace>, range: f64) -> Self {
         let parts = || std::iter::once(word).chain(place);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::label_hinges::{self, MostRuns};
-use super::{DEFAULT_STRENGTH, Gate, GatePlan, Gated, WordGroup, ids_too_close};
+use super::{DEFAULT_STRENGTH, GatePlan, Gated, HingeGate, WordGroup, ids_too_close};
 use crate::error::Result;
 use crate::memorize::alphabet::architecture::Gates;
 
@@ -54,7 +54,7 @@ impl GatePlan<'_> {
     }
 
     /// A gate that holds a group open: 1 for its word and 1 for its place, where they count. All other tokens lack 1 at least.
-    fn one_hot_gate(&self, group: &WordGroup, (by_word, by_place): (bool, bool), range: f64) -> Gate {
+    fn one_hot_gate(&self, group: &WordGroup, (by_word, by_place): (bool, bool), range: f64) -> HingeGate {
         let vectors = self.view.vectors;
         let mut code = vec![0.0; vectors.used];
         if by_word {
@@ -65,6 +65,6 @@ impl GatePlan<'_> {
         }
         // A power of two: the weight of the id rounds nothing.
         let slope = (0.9 / range).log2().floor().exp2();
-        Gate { own: code.iter().sum(), code, slope }
+        HingeGate { own: code.iter().sum(), code, slope }
     }
 }

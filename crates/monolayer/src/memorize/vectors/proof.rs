@@ -171,7 +171,7 @@ impl OutputProver<'_> {
 
 /// How far rounding can move an output. All numbers are sums of nonnegative ones, each rounded some times at most.
 fn rounding(output: &Output) -> Up {
-    let size = Up::new(output.size).over(DOUBLE.gamma(2 * output.active + 8).from_one());
+    let size = Up::new(output.size).over(DOUBLE.gamma(2 * output.active + 8).below_one());
     DOUBLE.sum_error(output.active + 3, size)
 }
 
@@ -194,7 +194,7 @@ impl Decoder {
     fn new(points: &Matrix<f64>, head: Option<&LabelHead<f64>>) -> Self {
         let d = points.cols;
         let epsilon = crate::data::separation::separation(d, &points.data).epsilon;
-        let apart = epsilon * DOUBLE.gamma(d + 8).from_one();
+        let apart = epsilon * DOUBLE.gamma(d + 8).below_one();
         let rounding = head.map(|head| {
             let size = |list: &[f64]| list.iter().map(|&x| Up::size(x)).fold(Up::ZERO, Up::max);
             let (largest, bias) = (size(&head.weight.data), size(&head.bias));

@@ -9,7 +9,7 @@ mod protobuf;
 
 use protobuf::{Attribute, ElementType, Length, Message, node, tensor, value};
 
-use super::{Model, file};
+use super::{Model, directory};
 use crate::arithmetic::kernels::Real;
 use crate::paper::attention::{Attention, AttentionKind, Mask};
 
@@ -78,7 +78,7 @@ impl<'a, R: Real> Graph<'a, R> {
                 _ => numbers.iter().flat_map(|x| x.to_f64().to_le_bytes()).collect(),
             }
         };
-        let tensors = file::tensors(model);
+        let tensors = directory::tensors(model);
         let tensors = tensors.iter().map(|(name, shape, data)| tensor(name, kind, shape, &bytes(data))).collect();
         let places = Places { real: String::new(), place: String::new() };
         Self { model, d: model.transformer.d, kind, nodes: Vec::new(), tensors, constants: 0, values: 0, places }

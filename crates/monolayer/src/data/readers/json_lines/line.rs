@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Deserializer;
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 
-use super::{Fault, SHAPE, Values};
+use super::{Fault, ReadValues, SHAPE};
 use crate::data::free_label::FREE_INTEGER;
 
 /// Which fields a line has.
@@ -17,7 +17,7 @@ pub(super) struct Fields {
 }
 
 /// Adds the tokens and labels of a line to those of the lines before.
-pub(super) fn parse(text: &str, tokens: &mut Values, labels: &mut Values) -> Result<Fields, Fault> {
+pub(super) fn parse(text: &str, tokens: &mut ReadValues, labels: &mut ReadValues) -> Result<Fields, Fault> {
     let mut row = LineReader { tokens, labels, watch: Watch::default() };
     let mut json = serde_json::Deserializer::from_str(text);
     let fields = json.deserialize_map(&mut row).and_then(|fields| json.end().map(|()| fields));
@@ -58,8 +58,8 @@ impl Watch {
 
 /// A line being read.
 struct LineReader<'a> {
-    tokens: &'a mut Values,
-    labels: &'a mut Values,
+    tokens: &'a mut ReadValues,
+    labels: &'a mut ReadValues,
     watch: Watch,
 }
 
@@ -90,7 +90,7 @@ impl<'de> Visitor<'de> for &mut LineReader<'_> {
 
 /// The list of a line's tokens, or of its labels.
 struct List<'a> {
-    values: &'a mut Values,
+    values: &'a mut ReadValues,
     labels: bool,
     watch: &'a mut Watch,
 }
@@ -125,7 +125,7 @@ impl<'de> Visitor<'de> for List<'_> {
 
 /// One token or label.
 struct EntryReader<'a> {
-    values: &'a mut Values,
+    values: &'a mut ReadValues,
     labels: bool,
     watch: &'a mut Watch,
 }

@@ -54,8 +54,8 @@ impl Fault {
 /// What has been read so far.
 #[derive(Default)]
 struct Rows {
-    tokens: Values,
-    labels: Values,
+    tokens: ReadValues,
+    labels: ReadValues,
     offsets: Vec<usize>,
     lines: Vec<u32>,
 }
@@ -123,7 +123,7 @@ impl Rows {
 
 /// All tokens, or all labels, of the lines read so far.
 #[derive(Default)]
-struct Values {
+struct ReadValues {
     count: usize,
     kind: EntryKind,
     /// Which of them, counted from 0, may be anything; `kind` has the others.
@@ -182,7 +182,7 @@ fn null_among_vectors() -> Fault {
     Fault::new("null among vectors", "only classes can be left free: give every token an output")
 }
 
-impl Values {
+impl ReadValues {
     fn push_name(&mut self, name: &str, integer: bool) -> std::result::Result<(), Fault> {
         self.expect_names(integer)?;
         if let EntryKind::Names { ids, names, .. } = &mut self.kind {

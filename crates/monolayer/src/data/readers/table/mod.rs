@@ -31,7 +31,7 @@ pub(super) fn read(
     }
     let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     let mut table = RowTable { name, format, rows: Vec::new(), latin: Vec::new(), notes: Vec::new(), decimals: false };
-    table.split(text, style)?;
+    table.split(text, style, options.documents)?;
     table.even()?;
     let choice = ColumnChoice::make(&mut table, options)?;
     let (tokens_from, labels_from) = (choice.shown(choice.token), choice.label.map(|label| choice.shown(label)));
@@ -72,20 +72,24 @@ impl RowTable<'_> {
         Error::data(Location { line: Some(line as usize), ..Location::file(self.name) }, what, help)
     }
 
-    fn split(&mut self, text: &[u8], style: &ColumnStyle) -> Result<()> {
+    fn split(&mut self, text: &[u8], style: &ColumnStyle, documents: bool) -> Result<()> {
         if let CellSplit::Quoted(delimiter) = style.split {
             let found = records(text, delimiter, true, &mut self.latin);
             self.rows = found.map_err(|(line, Fault { what, help, .. })| self.fault(line, what, help))?;
             return Ok(());
         }
         let (mut gap, mut start, mut comments, mut skipped) = (false, true, 0, 0);
+        let mut found = 0;
         for (i, line) in text.split(|&byte| byte == b'\n').enumerate() {
             let number = u32::try_from(i + 1).unwrap_or(u32::MAX);
             let line = line.strip_suffix(b"\r").unwrap_or(line);
+            let document = line.starts_with(b"-DOCSTART-") || (style.comments && line.starts_with(b"# newdoc"));
+            found += usize::from(document);
             if line.starts_with(b"-DOCSTART-") || line.trim_ascii().is_empty() {
-                (gap, start) = (true, true);
+                (gap, start) = (gap || document || !documents, true);
                 continue;
             }
+            gap |= document;
             let text = decode(line, number, &mut self.latin);
             let cells = style.split.cells(&text);
             if style.comments && start && text.starts_with('#') && cells.len() != style.width {
@@ -98,10 +102,15 @@ impl RowTable<'_> {
                 continue;
             }
             if cells.iter().all(String::is_empty) {
-                gap = true;
+                gap |= !documents;
             } else {
                 self.rows.push(TableRow { line: number, gap: std::mem::take(&mut gap), cells });
             }
+        }
+        if documents && found == 0 {
+            let help = "leave `documents` out, or mark where each document begins";
+            let what = "no line begins with -DOCSTART- (or # newdoc), so it is not known where documents begin";
+            return Err(Error::data(Location::file(self.name), what, help));
         }
         let counted = |n: usize, what: &str| {
             let noun = if n == 1 { "line" } else { "lines" };

@@ -1,12 +1,10 @@
 //! What readers of datasets and certificates read and refuse.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Instant;
 
-use common::Random;
+use crate::common::Random;
 use monolayer_core::read::certificate::{self, Certificate, Claim};
 use monolayer_core::read::data::{self, Data, Kind};
 use monolayer_core::read::decimal::nearest;

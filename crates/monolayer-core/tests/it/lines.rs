@@ -40,7 +40,7 @@ fn readers() {
 
 #[test]
 fn rules_and_judge() {
-    part(&["rules"], 1258);
+    part(&["rules"], 1645);
 }
 
 #[test]

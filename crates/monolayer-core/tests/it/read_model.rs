@@ -1,10 +1,8 @@
 //! What readers of JSON, safetensors and model directories refuse.
 
-mod common;
-
 use std::fs;
 
-use common::{Files, file, floats, integers, pack};
+use crate::common::{Files, file, floats, integers, pack};
 use monolayer_core::model::{FeedForward, Mask, Numbers};
 use monolayer_core::read::json::{self, Json};
 use monolayer_core::read::{Limits, directory, tensors};

@@ -1,7 +1,7 @@
 //! The rule of sums against all programs: every order, every tree, every choice of fusing, for up to seven terms in binary32.
 
-#[path = "../../monolayer-check/examples/soundness/trees.rs"]
-mod trees;
+#[path = "../../../monolayer-check/examples/soundness/trees.rs"]
+mod all_trees;
 
 use monolayer_core::exact::big::Big;
 use monolayer_core::exact::real::Scaled;
@@ -96,7 +96,7 @@ fn ends(ball: Ball) -> (Scaled, Scaled) {
 
 /// What a program reaches must be within both parts of a sum. Gives log2 of the bound over what was reached.
 fn compare(terms: &[(f32, f32)], bias: Option<f32>, found: Option<Sum>) -> Option<i64> {
-    let reached = trees::worst_deviation(terms, bias);
+    let reached = all_trees::worst_deviation(terms, bias);
     let found = found?;
     assert!(!reached.overflow, "{terms:?} {bias:?} overflows");
     let value = exact(terms, bias);

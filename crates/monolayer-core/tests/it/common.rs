@@ -1,5 +1,4 @@
 //! Model directories written by hand.
-#![allow(dead_code)]
 
 use monolayer_core::model::Model;
 use monolayer_core::read::{Limits, Result, directory};

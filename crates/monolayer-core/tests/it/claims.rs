@@ -1,10 +1,8 @@
 //! What a claim must not be called, and how long a judgement may take.
 
-mod common;
-
 use std::time::{Duration, Instant};
 
-use common::{Files, Random, floats};
+use crate::common::{Files, Random, floats};
 use monolayer_core::claims::rank;
 use monolayer_core::claims::{Found, Request, check};
 use monolayer_core::model::Model;

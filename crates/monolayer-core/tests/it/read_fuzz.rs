@@ -1,11 +1,9 @@
 //! Spoiled files are refused or read, and never make a reader panic.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::{Files, Random, floats, integers, pack};
+use crate::common::{Files, Random, floats, integers, pack};
 use monolayer_core::read::data::{self, Kind};
 use monolayer_core::read::{Limits, certificate, directory, json};
 
