@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use monolayer_core::claims::{Found, Request, check as judge, impossible};
 use monolayer_core::exact::real::Rational;
-use monolayer_core::model::Model;
+use monolayer_core::model::{Attention, Mask, Model};
 use monolayer_core::read::certificate::{self, Certificate, Claim as Claimed};
 use monolayer_core::read::directory::{self, Hashes};
 use monolayer_core::read::{self, at};
@@ -57,10 +57,13 @@ fn check(dir: &Path, open: impl FnOnce() -> Result<Option<Source>>, options: &Op
 }
 
 /// Refuses data with more pairs of tokens than anybody wants to wait for: every head of every layer scores each of them. In a long
-/// sequence without positions pairs of different tokens are scored, and sums over all tokens formed, which is quick, for each of them.
+/// sequence without positions, whose tokens see the first ones, pairs of different tokens are scored, and sums over all tokens formed,
+/// which is quick, for each of them.
 fn pairs(model: &Model, source: &Source, options: &Options) -> read::Result<()> {
     let attentions = || model.layers.iter().filter_map(|layer| layer.attention.as_ref());
-    let single = model.positions.is_none() && model.layers.len() == 1 && attentions().all(|a| a.heads * a.size == 1);
+    let first = |a: &Attention<_>| !a.hard && matches!(a.mask, Mask::None | Mask::Causal | Mask::Prefix(_));
+    let single = model.layers.len() == 1 && attentions().all(|a| a.heads * a.size == 1 && first(a));
+    let single = single && model.positions.is_none();
     let count = |ends: &[usize]| {
         let all = ends[1] - ends[0];
         let distinct = source.data.tokens[ends[0]..ends[1]].iter().collect::<BTreeSet<_>>().len();

@@ -37,7 +37,10 @@ fn a_text_is_recited_from_its_first_word() {
     assert_eq!((done.code, words(&done.stdout)), (0, words(TEXT)));
     let dtype = json["dtype"].as_str().unwrap();
     assert_eq!(done.stderr, format!("{count} tokens, {count} certified in {dtype}\n"));
-    let fields = run(&["generate", &model, "--json", "-q"]).json();
+    let mut fields = run(&["generate", &model, "--json", "-q"]).json();
+    let mut seconds = |name: &str| fields.as_object_mut().unwrap().remove(name).and_then(|s| s.as_f64()).unwrap();
+    let (all, attention) = (seconds("seconds"), seconds("attention_seconds"));
+    assert!(0.0 < attention && attention < all, "{attention} of {all}");
     let expected = json!({
         "text": words(TEXT).join(" "), "tokens": count, "certified": count, "arithmetic": dtype, "ended": true,
         "outside": 0,

@@ -4,7 +4,7 @@
 //! Every word has a base label. Halfspaces around words share the work of giving it ([`halfspace_cover`]); the commonest label
 //! needs none. Contexts with another label than their word's get it from halfspaces over words, places and the context id g,
 //! each of which holds contexts of many words (`exceptions`). Where the label changes too often along g, or between ids that
-//! are too near each other, hinges along g, open for one (word, place) only, do the rest ([`label_hinges`]).
+//! are too near each other, hinges along g, open for one (word, place) only, do the rest (`label_hinges`).
 
 pub mod code_points;
 mod compile;

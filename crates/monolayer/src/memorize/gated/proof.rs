@@ -2,8 +2,8 @@
 //! the data: for each word and place, the units that are not proved shut (`shut_units`) are looked at, and no others.
 //!
 //! The proof speaks of the stored numbers (`stored`), whatever the sizes of the codes: of machine numbers of a
-//! [`FloatFormat`], with subnormal numbers and without overflow, and an exponential within
-//! [`EXP_ULP`](crate::arithmetic::softmax_error::EXP_ULP) units in the last place. With sign codes and a projection on a dyadic grid, projections
+//! `FloatFormat`, with subnormal numbers and without overflow, and an exponential within
+//! `EXP_ULP` units in the last place. With sign codes and a projection on a dyadic grid, projections
 //! and gates are exact; what rounds is the softmax, the hinges, and the sum over open units. Its own floats are rounded
 //! outward, and a bound that is not a finite number proves nothing.
 

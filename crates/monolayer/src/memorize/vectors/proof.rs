@@ -4,7 +4,7 @@
 //! In real arithmetic tokens after attention are enclosed, and the block is evaluated exactly at the enclosures. In floating
 //! point the computed token is off by a bounded error, and the block is evaluated exactly at everything it can be; what the
 //! block itself rounds is at most `gamma_k` times the sum of the absolute values of its k terms. Bounds are
-//! [rounded up](crate::arithmetic::float_model), and one that is not a finite number proves nothing.
+//! rounded up (`arithmetic::float_model`), and one that is not a finite number proves nothing.
 
 use rayon::prelude::*;
 
