@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::architecture::Gates;
 use super::context_table::ContextTable;
 use super::plane_orders::{PlanePoint, least_knots};
-use crate::memorize::gated::knots::{Start, knots};
+use crate::memorize::gated::knots::fewest_knots;
 
 /// Orders of planes that are looked at in all, and the most contexts of a plane.
 const MOST_ORDERS: usize = 1_000_000;
@@ -82,7 +82,7 @@ fn along_lines(contexts: &Labels) -> usize {
 fn knots_of(mut row: Vec<u32>) -> usize {
     row.dedup();
     let labels = row.iter().max().map_or(0, |&label| label as usize + 1);
-    knots(&row, labels, Start::Free, usize::MAX).len()
+    fewest_knots(&row, labels)
 }
 
 /// The most knots that the contexts need which see three keys and no others, where that is more than `most`; else `most`.

@@ -12,7 +12,7 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashSet};
 
-use crate::memorize::gated::knots::{Start, knots};
+use crate::memorize::gated::knots::fewest_knots;
 
 /// A context as a combination of three counts, and its label.
 pub type PlanePoint = ([i64; 3], u32);
@@ -31,7 +31,7 @@ pub fn least_knots(points: &[PlanePoint], labels: usize, more_than: usize, budge
     let mut try_out = |o: [i64; 3], aside: [i64; 3]| {
         *budget = budget.saturating_sub(1);
         if let Some(row) = in_order(points, o, aside) {
-            fewest = fewest.min(knots(&row, labels, Start::Free, usize::MAX).len());
+            fewest = fewest.min(fewest_knots(&row, labels));
         }
         fewest > more_than && *budget > 0
     };
@@ -149,7 +149,7 @@ mod tests {
             ids.sort_by(|a, b| a.0.total_cmp(&b.0));
             let mut row: Vec<u32> = ids.into_iter().map(|(_, label)| label).collect();
             row.dedup();
-            prop_assert!(least <= knots(&row, 3, Start::Free, usize::MAX).len());
+            prop_assert!(least <= fewest_knots(&row, 3));
         }
     }
 }

@@ -9,7 +9,7 @@
 //! with two there is a hinge per change of label, and this always does: see `one_per_change`.
 
 use super::heights::{Demand, heights};
-use super::knots::{Start, knots};
+use super::knots::knots;
 
 /// A run of ids with one label.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -125,7 +125,7 @@ const MOST_FLAT: usize = 3;
 impl KnotLayout {
     fn new(given: &[u32], base: u32, most: MostRuns) -> Self {
         let (labels, base, count) = numbered(given, base);
-        let side = |runs: &[u32]| knots(runs, count, Start::Flat, most.0);
+        let side = |runs: &[u32]| knots(runs, count, most.0);
         let with_base: Vec<usize> = (0..labels.len()).filter(|&i| labels[i] == base).collect();
         // The first, the last, and some between; one in the middle keeps sums short.
         let tried = with_base.len().min(MOST_FLAT);
