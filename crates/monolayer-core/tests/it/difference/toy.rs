@@ -198,10 +198,8 @@ impl Program {
             let seen: Vec<usize> = (0..all.len()).filter(sees).collect();
             let scores: Vec<f64> = seen.iter().map(|j| round(k[*j] * q[i], self.single)).collect();
             let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let weights: Vec<f64> = scores
-                .iter()
-                .map(|s| round(round(s - most, self.single).exp(), self.single))
-                .collect();
+            let weights: Vec<f64> =
+                scores.iter().map(|s| round(round(s - most, self.single).exp(), self.single)).collect();
             let ones: Vec<(f64, f64)> = weights.iter().map(|w| (*w, 1.0)).collect();
             let total = self.sum(5000 + i as u64, &ones);
             if self.seed.is_multiple_of(2) {
