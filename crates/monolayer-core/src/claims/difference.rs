@@ -112,9 +112,9 @@ impl Comparison<'_> {
                 most = most.min(*n);
             }
         }
-        let length = self.difference.length.unwrap_or(if most == LONGEST { LENGTH } else { most });
+        let length = self.difference.longest.unwrap_or(if most == LONGEST { LENGTH } else { most });
         if length > most {
-            return Err(format!("\"length\" is {length}, and the first model takes {most} tokens at most"));
+            return Err(format!("\"longest\" is {length}, and the first model takes {most} tokens at most"));
         }
         Ok((length, if old.positions.is_some() { length + start } else { 1 }))
     }

@@ -31,16 +31,15 @@ pub struct Difference {
     /// Whether the second model may have other numbers of hidden units: then programs are meant that add up those of the first as before.
     pub appended: bool,
     /// The most tokens of the sequences it speaks of.
-    pub length: Option<usize>,
+    pub longest: Option<usize>,
     /// The changes.
     pub changes: Vec<Change>,
 }
 
-/// Reads the file. Fields of no known name are refused: who knows what they take back.
+/// Reads the file. What it has beside the fields that are known is not looked at; a change has nothing beside them.
 pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Difference> {
     let json = json::parse(bytes)?;
     json.choice("format", &[("monolayer-difference/1", ())])?;
-    known(&json, &["format", "from", "to", "arithmetic", "units", "length", "changes"])?;
     let changes = json.need("changes", "a list", Json::list)?;
     within(changes.len(), "changes", "changes", limits.changes)?;
     let one = |(i, json): (usize, &Json)| at(format!("change {}", i + 1), change(json));
@@ -50,7 +49,7 @@ pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Difference> {
         to: at("\"to\"", hashes(json.get("to")))?,
         format: json.choice("arithmetic", &[("f32", Format::F32), ("f64", Format::F64)])?,
         appended: json.field("units").is_some() && json.choice("units", &units)?,
-        length: json.optional("length", "a positive integer", Json::positive)?,
+        longest: json.optional("longest", "a positive integer", Json::positive)?,
         changes: changes.iter().enumerate().map(one).collect::<Result<_>>()?,
     })
 }

@@ -24,7 +24,7 @@ pub fn read_out(network: &Network, words: &[Vec<Dyadic>], places: &[Vec<Dyadic>]
     }
     let project = |matrix: &Matrix| {
         let part = |x: &Vec<Dyadic>| real_sum(matrix.weights(0).map(|(c, w)| Term::weighted(w, Ball::exact(x[c]))));
-        let hull = |rows: &[Vec<Dyadic>]| rows.iter().map(part).reduce(Ball::hull);
+        let hull = |rows: &[Vec<Dyadic>]| rows.iter().map(part).reduce(Ball::span);
         let off = real_sum(matrix.weights(0).map(|(c, w)| Term::weighted(w, inputs[c].1)));
         let rounding = sum(arithmetic, matrix.weights(0).map(|(c, w)| Term::weighted(w, inputs[c].0)))?.rounding;
         Some(hull(words)?.plus(hull(places)?).plus(off).plus(rounding))

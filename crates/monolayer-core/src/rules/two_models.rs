@@ -48,10 +48,48 @@ pub struct Open {
 enum Look {
     /// No unit that differs fires: all scores are the same.
     Same,
-    /// The labels that each model may give.
-    Labels([Vec<usize>; 2], Open),
+    /// The labels that each model may give, which of them can change into which, and the units that may be on.
+    Labels([Vec<usize>; 2], Moves, Open),
     /// A program may overflow.
     Nothing,
+}
+
+/// Which scores may be higher in the second model than in the first, and which lower, for the same program.
+///
+/// **Rule 12, second part.** A sum in a fixed order is monotone in each of its terms, since rounding is. So a coordinate can only rise where a unit
+/// of the second model that may be on has a positive weight, or one of the first a negative one, and a score only with a coordinate. If label
+/// a wins over b in the first model, a cannot fall and b cannot rise, then a wins over b in the second.
+struct Moves {
+    rises: Vec<bool>,
+    falls: Vec<bool>,
+}
+
+impl Moves {
+    /// Of the coordinates, from each model's own units that may be on.
+    fn new(networks: [&Network; 2], own: &[Vec<Unit>; 2]) -> Self {
+        let d = networks[0].blocks[0].part.as_ref().map_or(0, |part| part.w2.rows());
+        let mut moves = Self { rises: vec![false; d], falls: vec![false; d] };
+        for (m, units) in own.iter().enumerate() {
+            for (c, part) in (0..d).flat_map(|c| networks[m].blocks[0].part.iter().map(move |part| (c, part))) {
+                for unit in units {
+                    // What the first model loses has the other sign.
+                    let weight = if m == 0 { -part.w2.row(c)[unit.index].m } else { part.w2.row(c)[unit.index].m };
+                    moves.rises[c] |= weight > 0;
+                    moves.falls[c] |= weight < 0;
+                }
+            }
+        }
+        moves
+    }
+
+    /// Whether a label that the first model gives may become another.
+    fn may_become(&self, network: &Network, a: usize, b: usize) -> bool {
+        let moves = |l: usize, with: &[bool], against: &[bool]| {
+            let read = |(c, w): (usize, Dyadic)| if w.m > 0 { with[c] } else { against[c] };
+            network.head.as_ref().is_none_or(|(weight, _)| weight.weights(l).any(read))
+        };
+        moves(a, &self.falls, &self.rises) || moves(b, &self.rises, &self.falls)
+    }
 }
 
 impl<'a> TwoModels<'a> {
@@ -174,13 +212,14 @@ impl<'a> TwoModels<'a> {
         };
         let (Some(first), Some(second)) = (given(0), given(1)) else { return Look::Nothing };
         let index = |units: &Vec<Unit>| units.iter().map(|unit| unit.index).collect::<Vec<usize>>();
-        Look::Labels([first, second], Open { shared: index(&shared), own: [index(&own[0]), index(&own[1])] })
+        let open = Open { shared: index(&shared), own: [index(&own[0]), index(&own[1])] };
+        Look::Labels([first, second], Moves::new(self.networks, &own), open)
     }
 
     /// The labels that each model may give a token where the head reads something within z; nothing where they are the same, or a program
     /// may overflow.
     pub fn labels(&self, x: &[Ball], z: Ball, open: &Open) -> Option<[Vec<usize>; 2]> {
-        if let Look::Labels(labels, _) = self.look(x, z, open) { Some(labels) } else { None }
+        if let Look::Labels(labels, ..) = self.look(x, z, open) { Some(labels) } else { None }
     }
 
     /// All numbers that the head can read, as places among the numbers of the format: the first and the last.
@@ -198,7 +237,8 @@ impl<'a> TwoModels<'a> {
     /// between two (by their places), by looking at so many intervals. Otherwise a number at which that was not shown.
     ///
     /// **Rule 12.** An interval is settled where no unit that differs fires in either model, or where every label that the first
-    /// model may give and every one that the second may give are the same or a pair that is allowed. Others are halved.
+    /// model may give and every one that the second may give are the same, a pair that is allowed, or one that cannot become the other.
+    /// Others are halved.
     pub fn covers(
         &self,
         x: &[Ball],
@@ -218,9 +258,11 @@ impl<'a> TwoModels<'a> {
             let (settled, open) = match self.look(x, z, &open) {
                 Look::Same => (true, open),
                 Look::Nothing => (false, open),
-                Look::Labels([first, second], open) => {
-                    let fine = |a: &usize| second.iter().all(|b| a == b || allowed.contains(&(*a, *b)));
-                    (first.iter().all(fine), open)
+                Look::Labels([first, second], moves, open) => {
+                    let fine = |a: usize, b: usize| {
+                        a == b || allowed.contains(&(a, b)) || !moves.may_become(self.networks[0], a, b)
+                    };
+                    (first.iter().all(|a| second.iter().all(|b| fine(*a, *b))), open)
                 }
             };
             if settled {

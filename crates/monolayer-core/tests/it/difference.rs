@@ -123,7 +123,7 @@ fn check(old: &Toy, new: &Toy, changes: &[Change], length: Option<usize>) -> Com
         to: none.clone(),
         format: old.format(),
         appended: true,
-        length,
+        longest: length,
         changes: changes.to_vec(),
     };
     let (from, to) = ((&from, &none), (&to, &none));
