@@ -26,8 +26,11 @@ fn draw(random: &mut Random, scale: i32) -> Toy {
     let (d, hidden) = (codes + 1 + labels, random.below(4) + 1);
     let code = |at: usize, size: f64| (0..d).map(|c| if c == at { size } else { 0.0 }).collect::<Vec<f64>>();
     let size = 2_f64.powi(scale / 2) * 2_f64.powi(scale - scale / 2);
+    // Halves alone: scores are often equal.
+    let halves = random.below(5) == 0;
     let mut row = |n: usize, few: usize| -> Vec<f64> {
-        (0..n).map(|_| if random.below(4) < few { 0.0 } else { scaled(random, single, 0) }).collect()
+        let mut one = || if random.below(4) < few { 0.0 } else { scaled(random, single, 0) };
+        (0..n).map(|_| if halves { (one() * 2.0).round() / 2.0 } else { one() }).collect()
     };
     let mut attention = [row(d, 1), row(d, 1), row(d, 0), code(codes, 1.0)];
     // What attention writes, it does not read.
@@ -146,19 +149,42 @@ fn holds(word: usize, place: usize, z: f64, scores: [&[f64]; 2], changes: &[Chan
     a == b || named.iter().any(|c| allowed(c))
 }
 
-/// Numbers at which something may turn: the ends of the range and of intervals, their neighbors, and some between.
-fn ids(random: &mut Random, old: &Toy, range: (f64, f64), changes: &[Change]) -> Vec<f64> {
-    let next = |x: f64, up: bool| match (old.single, up) {
+/// The next number of the format.
+fn next(x: f64, single: bool, up: bool) -> f64 {
+    match (single, up) {
         (true, true) => f64::from((x as f32).next_up()),
         (true, false) => f64::from((x as f32).next_down()),
         (false, true) => x.next_up(),
         (false, false) => x.next_down(),
+    }
+}
+
+/// Numbers at which something may turn: the ends of the range and of intervals, where a program changes a label, their neighbors, and some
+/// between.
+fn ids(random: &mut Random, models: [&Toy; 2], x: &[f64], range: (f64, f64), changes: &[Change]) -> Vec<f64> {
+    let (single, units) = (models[0].single, models[0].hidden.max(models[1].hidden));
+    let between = |u: f64| round(range.0 + (range.1 - range.0) * u, single);
+    let mut all: Vec<f64> = changes.iter().flat_map(|c| [float(c.id.0), float(c.id.1)]).collect();
+    let program = Program { seed: random.below(1 << 40) as u64, single };
+    let labels = |z: f64| models.map(|toy| label(&program.scores(toy, x, z, units)));
+    for i in 0..10 {
+        let (mut low, mut high) = (between(f64::from(i) / 10.0), between(f64::from(i + 1) / 10.0));
+        if labels(low) != labels(high) {
+            for _ in 0..60 {
+                let middle = round(low + (high - low) / 2.0, single);
+                *(if labels(middle) == labels(low) { &mut low } else { &mut high }) = middle;
+            }
+            all.extend([low, high]);
+        }
+    }
+    let near = |x: f64| {
+        let x = round(x, single);
+        let (up, down) = (next(x, single, true), next(x, single, false));
+        [x, up, down, next(up, single, true), next(down, single, false)]
     };
-    let ends = changes.iter().flat_map(|c| [float(c.id.0), float(c.id.1)]);
-    let mut all: Vec<f64> =
-        ends.flat_map(|x| [x, next(x, true), next(x, false)]).chain([range.0, range.1, 0.0]).collect();
-    all.extend((0..12).map(|_| range.0 + (range.1 - range.0) * random.unit()));
-    all.into_iter().map(|z| round(z, old.single)).filter(|z| range.0 <= *z && *z <= range.1).collect()
+    let mut all: Vec<f64> = all.into_iter().flat_map(near).chain([range.0, range.1, 0.0]).collect();
+    all.extend((0..8).map(|_| between(random.unit())));
+    all.into_iter().filter(|z| range.0 <= *z && *z <= range.1).collect()
 }
 
 /// The least and the greatest number that the head can read, as the rule has it.
@@ -222,7 +248,7 @@ fn contradiction(random: &mut Random, old: &Toy, new: &Toy, changes: &[Change], 
     let places = old.places.as_ref().map_or(0..1, |p| start..p.len());
     for (word, place) in (0..old.words.len()).flat_map(|w| places.clone().map(move |k| (w, k))) {
         let x = old.input(word, place);
-        for z in ids(random, old, range, changes) {
+        for z in ids(random, [old, new], &x, range, changes) {
             for _ in 0..4 {
                 let program = Program { seed: random.below(1 << 40) as u64, single: old.single };
                 let [a, b] = [old, new].map(|toy| program.scores(toy, &x, z, units));
