@@ -39,6 +39,9 @@ fn draw(random: &mut Random, scale: i32) -> Toy {
     let mut w2: Vec<Vec<f64>> = (0..hidden).map(|_| row(d, 2)).collect();
     let mut b1: Vec<f64> = row(hidden, 1).iter().map(|b| b * size).collect();
     let bias: Vec<f64> = row(labels, 1).iter().map(|b| b * size).collect();
+    let mixed = random.below(3) == 0;
+    let mut head: Vec<Vec<f64>> = (0..labels).map(|l| code(codes + 1 + l, 1.0)).collect();
+    head.iter_mut().flatten().filter(|_| mixed).for_each(|w| *w = round(*w + 0.25 * random.number(single), single));
     (0..spare).for_each(|_| {
         w1.push(vec![0.0; d]);
         w2.push(vec![0.0; d]);
@@ -64,7 +67,7 @@ fn draw(random: &mut Random, scale: i32) -> Toy {
         b1,
         w2,
         b2: vec![0.0; d],
-        head: (0..labels).map(|l| code(codes + 1 + l, 1.0)).collect(),
+        head,
         bias,
     }
 }
