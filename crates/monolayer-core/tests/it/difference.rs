@@ -2,8 +2,9 @@
 
 mod toy;
 
+use monolayer_core::Stored;
 use monolayer_core::claims::difference::{Compared, Comparison};
-use monolayer_core::model::Mask;
+use monolayer_core::model::{Mask, Model, Numbers, Tensor};
 use monolayer_core::read::difference::{Change, Difference};
 use monolayer_core::rules::judge::Verdict;
 use monolayer_core::rules::network::Network;
@@ -20,10 +21,14 @@ fn scaled(random: &mut Random, single: bool, scale: i32) -> f64 {
 /// A model with codes of words and places, some units, and some units of zeros.
 fn draw(random: &mut Random, scale: i32) -> Toy {
     let single = random.below(3) > 0;
-    let (words, labels, spare) = (2 + random.below(3), 2 + random.below(2), random.below(3));
+    // Sometimes there are many labels, many units, or many coordinates that attention writes to: other rules bound these.
+    let [many_labels, many_units, many_coordinates] = [40, 12, 12].map(|one_in| random.below(one_in) == 0);
+    let labels = if many_labels { 66 } else { 2 + random.below(2) };
+    let (words, spare) = (2 + random.below(3), random.below(3));
     let places = (random.below(2) == 0).then(|| 2 + random.below(2));
     let codes = words + places.unwrap_or(0);
-    let (d, hidden) = (codes + 1 + labels, random.below(4) + 1);
+    let hidden = if many_units { 24 } else { random.below(4) + 1 };
+    let d = codes + 1 + labels + if many_coordinates { 20 } else { 0 };
     let code = |at: usize, size: f64| (0..d).map(|c| if c == at { size } else { 0.0 }).collect::<Vec<f64>>();
     let size = 2_f64.powi(scale / 2) * 2_f64.powi(scale - scale / 2);
     // Halves alone: scores are often equal.
@@ -35,6 +40,8 @@ fn draw(random: &mut Random, scale: i32) -> Toy {
     let mut attention = [row(d, 1), row(d, 1), row(d, 0), code(codes, 1.0)];
     // What attention writes, it does not read.
     attention[..3].iter_mut().for_each(|part| part[codes] = 0.0);
+    let written = row(d, 1);
+    attention[3][codes + 1 + labels..].copy_from_slice(&written[codes + 1 + labels..]);
     let mut w1: Vec<Vec<f64>> = (0..hidden).map(|_| row(d, 1)).collect();
     let mut w2: Vec<Vec<f64>> = (0..hidden).map(|_| row(d, 2)).collect();
     let mut b1: Vec<f64> = row(hidden, 1).iter().map(|b| b * size).collect();
@@ -347,6 +354,61 @@ fn run(seed: u64, models: usize) -> [usize; 4] {
         }
     }
     counts
+}
+
+/// A model at an ordinary scale, with numbers that few bytes hold.
+fn plain() -> Toy {
+    (0..).map(|seed| draw(&mut Random(seed), 0)).find(|toy| toy.single && toy.start.is_none()).unwrap()
+}
+
+#[test]
+fn numbers_are_compared_and_not_bytes() {
+    let toy = plain();
+    let (from, none) = (toy.model(), [None, None, None, None]);
+    let difference = Difference {
+        from: none.clone(),
+        to: none.clone(),
+        format: toy.format(),
+        appended: false,
+        longest: None,
+        changes: vec![],
+    };
+    let verdict = |to: &Model| {
+        let (from, to) = ((&from, &none), (to, &none));
+        Comparison { from, to, difference: &difference, threads: 1, tick: &|_, _| () }.check().unwrap()
+    };
+    let mut other = from.clone();
+    let codes: Vec<u8> = toy.words.concat().iter().map(|x| *x as i8 as u8).collect();
+    let shape = vec![toy.words.len(), toy.d];
+    other.embedding = Some(Numbers::Floats(Tensor { shape: shape.clone(), stored: Stored::I8, bytes: codes.clone() }));
+    assert_eq!(verdict(&other).verdict, Verdict::Right);
+    assert!(verdict(&other).why.contains("no number"));
+    // A zero with a sign is a zero.
+    let Some(Numbers::Floats(embedding)) = &mut other.embedding else { panic!() };
+    embedding.stored = Stored::F32;
+    embedding.bytes =
+        toy.words.concat().iter().flat_map(|x| (if *x == 0.0 { -0.0 } else { *x as f32 }).to_le_bytes()).collect();
+    assert_eq!(verdict(&other).verdict, Verdict::Right);
+    let mut changed = codes;
+    changed[toy.d - 1] = 1;
+    other.embedding = Some(Numbers::Floats(Tensor { shape, stored: Stored::I8, bytes: changed }));
+    assert_ne!(verdict(&other).verdict, Verdict::Right);
+}
+
+#[test]
+fn without_positions_the_length_is_limited() {
+    let toy = (0..).map(|seed| draw(&mut Random(seed), 0)).find(|toy| toy.single && toy.places.is_none()).unwrap();
+    let mut new = toy.clone();
+    let mut w1 = vec![0.0; toy.d];
+    w1[0] = 64.0;
+    new.add(w1, -32.0, vec![0.0; toy.d]);
+    let any = Change { word: name(0), place: None, id: (dyadic(-1e30), dyadic(1e30)), labels: None };
+    let found = |length: Option<usize>| check(&toy, &new, &[any.clone()], length);
+    assert_eq!((found(None).verdict, found(None).length), (Verdict::Right, 1 << 20));
+    assert_eq!((found(Some(10)).verdict, found(Some(10)).length), (Verdict::Right, 10));
+    // Beyond 2^23 tokens no average of floats of 24 bits is bounded.
+    assert_eq!(found(Some(1 << 24)).verdict, Verdict::Unknown);
+    assert!(found(Some(1 << 24)).why.contains("was not bounded"));
 }
 
 #[test]
