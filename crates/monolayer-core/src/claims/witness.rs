@@ -35,7 +35,7 @@ impl Search<'_> {
         let order = self.by_value(longest)?;
         let x = self.models.input(word, place)?;
         let open = self.models.open(word, place);
-        for before in lengths.iter().flat_map(|length| self.fillers(&order, *length)) {
+        for before in lengths.iter().flat_map(|length| fillers(&order, *length)) {
             let Some(z) = self.reads(&before, word) else { continue };
             let named: Vec<&Named> = named(self.changes, word, place).collect();
             if let Some(what) = self.fault(&x, z, &open, &named) {
@@ -61,21 +61,6 @@ impl Search<'_> {
             _ => std::cmp::Ordering::Equal,
         });
         Some(order.into_iter().map(|(row, _)| row).collect())
-    }
-
-    /// Words that may stand before the token, so many.
-    fn fillers(&self, order: &[usize], length: usize) -> Vec<Vec<usize>> {
-        if length == 0 {
-            return vec![vec![]];
-        }
-        let (n, most) = (order.len() - 1, MIXTURES.min(length));
-        let mut all: Vec<Vec<usize>> = (0..=FILLERS).map(|i| vec![order[i * n / FILLERS]; length]).collect();
-        for i in 1..most {
-            let few = i * length / most;
-            let one = |j: usize| if j < few { order[0] } else { order[n] };
-            all.push((0..length).map(one).collect());
-        }
-        all
     }
 
     /// What the head reads for a word behind some others.
@@ -107,6 +92,21 @@ impl Search<'_> {
         };
         (a != b && !named.iter().any(|change| allowed(&change))).then(|| other_labels(&labels[a], &labels[b]))
     }
+}
+
+/// Words that may stand before the token, so many.
+fn fillers(order: &[usize], length: usize) -> Vec<Vec<usize>> {
+    if length == 0 {
+        return vec![vec![]];
+    }
+    let (n, most) = (order.len() - 1, MIXTURES.min(length));
+    let mut all: Vec<Vec<usize>> = (0..=FILLERS).map(|i| vec![order[i * n / FILLERS]; length]).collect();
+    for i in 1..most {
+        let few = i * length / most;
+        let one = |j: usize| if j < few { order[0] } else { order[n] };
+        all.push((0..length).map(one).collect());
+    }
+    all
 }
 
 fn other_scores(label: &str) -> String {
