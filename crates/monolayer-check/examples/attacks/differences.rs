@@ -198,7 +198,7 @@ fn files(root: &Path) {
     with("of-other-arithmetic", "error", "\"arithmetic\" is none of", &|all| all["arithmetic"] = json!("bf16"));
     with("in-other-arithmetic", "verified", "difference: verified", &|all| all["arithmetic"] = json!("f64"));
     with("of-another-version", "error", "\"format\" is none of", &|all| {
-        all["format"] = json!("monolayer-difference/2")
+        all["format"] = json!("monolayer-difference/2");
     });
     with("longer-than-places", "error", "takes 3 tokens at most", &|all| all["longest"] = json!(4));
     with("shorter", "verified", "sequences of up to 2 tokens", &|all| all["longest"] = json!(2));
@@ -259,7 +259,7 @@ fn units(root: &Path) {
                 Some("w1") => (*shape, *data) = (vec![4, D], data[..4 * D].to_vec()),
                 Some("b1") => (*shape, *data) = (vec![4], data[..4].to_vec()),
                 Some("w2") => {
-                    (*shape, *data) = (vec![D, 4], numbers.chunks(7).flat_map(|row| row[..4].to_vec()).collect())
+                    (*shape, *data) = (vec![D, 4], numbers.chunks(7).flat_map(|row| row[..4].to_vec()).collect());
                 }
                 _ => (),
             }
