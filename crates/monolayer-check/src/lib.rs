@@ -6,9 +6,10 @@
 //! another one.
 //!
 //! - [`convert`], [`open_data`]: datasets in any container.
-//! - [`options`], [`mod@verify`]: what is asked.
+//! - [`options`], [`mod@verify`], `against`: what is asked.
 //! - [`token_verdict`], [`report`], `token_report`, `enclosures`: what was found.
 
+mod against;
 pub mod convert;
 mod enclosures;
 pub mod error;

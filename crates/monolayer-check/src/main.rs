@@ -7,7 +7,7 @@ use monolayer_check::options::set_limit;
 use monolayer_check::{Format, Options, Precision, verify};
 
 const USAGE: &str = "usage: monolayer-check DIR [DATA] [--precision f32|f64|real] [--format conll|jsonl|safetensors|words|characters] \
-[--tolerance X] [--claims KIND,...] [--bits N] [--threads N] [--limit NAME=N] [--witness FILE] [--strict] [--first] \
+[--against DIR] [--tolerance X] [--claims KIND,...] [--bits N] [--threads N] [--limit NAME=N] [--witness FILE] [--strict] [--first] \
 [--ignore-certificate] [--json]";
 
 fn main() -> ExitCode {
@@ -24,6 +24,10 @@ fn main() -> ExitCode {
             "--threads" => value().parse().map(|threads| options.threads = threads).is_ok(),
             "--claims" => {
                 options.claims = Some(value().split(',').map(str::to_owned).collect());
+                true
+            }
+            "--against" => {
+                options.against = Some(value().into());
                 true
             }
             "--limit" => set_limit(&mut options.limits, &value()).map_err(|why| eprintln!("{why}")).is_ok(),

@@ -93,6 +93,8 @@ pub struct Options<'a> {
     pub tolerance: Option<f64>,
     /// Leave the certificate aside and check the model alone.
     pub ignore_certificate: bool,
+    /// The directory of another model: what difference.json says about both is checked.
+    pub against: Option<PathBuf>,
     /// The kinds of the certificate's claims to check, and nothing else; by default all claims, and the tokens of the data.
     pub claims: Option<Vec<String>>,
     /// Bits up to which real arithmetic escalates.
@@ -118,6 +120,7 @@ impl Default for Options<'_> {
             format: None,
             tolerance: None,
             ignore_certificate: false,
+            against: None,
             claims: None,
             bits: 8192,
             findings: 20,
@@ -131,7 +134,7 @@ impl Default for Options<'_> {
 
 /// Sets a limit as `--limit` has it: `NAME=N`, `NAME` a field of [`Limits`].
 pub fn set_limit(limits: &mut Limits, text: &str) -> Result<(), String> {
-    let known = "bytes, json, dense, labels, claims, tokens, length, pairs";
+    let known = "bytes, json, dense, labels, claims, changes, tokens, length, pairs";
     let (name, value) =
         text.split_once('=').ok_or_else(|| format!("{text:?} is not NAME=N; NAME is one of {known}"))?;
     let field = match name {
@@ -140,6 +143,7 @@ pub fn set_limit(limits: &mut Limits, text: &str) -> Result<(), String> {
         "dense" => &mut limits.dense,
         "labels" => &mut limits.labels,
         "claims" => &mut limits.claims,
+        "changes" => &mut limits.changes,
         "tokens" => &mut limits.tokens,
         "length" => &mut limits.length,
         "pairs" => &mut limits.pairs,

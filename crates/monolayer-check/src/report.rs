@@ -82,6 +82,21 @@ pub struct Claim {
     pub why: String,
     /// For a distance, the bound that was found.
     pub bound: Option<f64>,
+    /// For a difference between two models, what was looked at.
+    pub looked: Option<Looked>,
+}
+
+/// What was looked at to compare two models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Looked {
+    /// The changes that are claimed.
+    pub changes: usize,
+    /// Hidden units that differ.
+    pub units: usize,
+    /// Words at places.
+    pub pairs: usize,
+    /// The most tokens of the sequences that are meant.
+    pub length: usize,
 }
 
 impl Claim {
@@ -92,6 +107,7 @@ impl Claim {
             verdict: verdict(checked.verdict),
             why: checked.why.clone(),
             bound: None,
+            looked: None,
         };
         if let Some((low, high)) = within(&checked.why) {
             claim.why = format!("d_p is at least {low:.6e} and at most {high:.6e}");
@@ -196,6 +212,10 @@ impl Report {
             let mut out = json!({"kind": c.kind, "verdict": c.verdict.name(), "why": c.why});
             if let Some(bound) = c.bound {
                 out["bound"] = bound.into();
+            }
+            if let Some(looked) = c.looked {
+                let fields = [("changes", looked.changes), ("units", looked.units), ("pairs", looked.pairs)];
+                fields.into_iter().chain([("length", looked.length)]).for_each(|(name, n)| out[name] = n.into());
             }
             out
         };

@@ -15,6 +15,7 @@ use monolayer_core::read::{self, at};
 use monolayer_core::rules::judge::Verdict as Judgement;
 use monolayer_core::rules::prefixes::LONG;
 
+use crate::against::against;
 use crate::convert::within;
 use crate::enclosures::About;
 use crate::error::{Error, Result};
@@ -43,17 +44,29 @@ pub fn verify_source(dir: &Path, open: impl FnOnce() -> Result<Option<Source>>, 
 
 fn check(dir: &Path, open: impl FnOnce() -> Result<Option<Source>>, options: &Options) -> Result<Report> {
     let (model, hashes) = directory::open(dir, &options.limits)?;
-    let content = if options.ignore_certificate { None } else { certificate_file(dir, options)? };
+    // Of two models alone, nothing but their difference is asked.
+    let source = open()?;
+    let alone = options.against.is_some() && source.is_none() && options.claims.is_none();
+    let content = if options.ignore_certificate || alone { None } else { certificate_file(dir, options)? };
     let parsed = content.as_deref().map(|bytes| certificate::parse(bytes, &options.limits)).transpose();
     let certificate = at(dir.join(CERTIFICATE).display(), parsed)?;
-    let source = open()?;
+    let difference =
+        options.against.as_deref().map(|other| against(dir, (&model, &hashes), other, options)).transpose()?;
+    if let Some(difference) = difference.clone().filter(|_| alone) {
+        return Ok(Report { verdict: difference.verdict, claims: vec![difference], ..Report::new() });
+    }
     if source.is_none() && certificate.is_none() {
         let help = "give a dataset, or a directory with a certificate.json";
         return Err(Error::new(dir.display().to_string(), "no dataset and no certificate: nothing to verify", help));
     }
     let (certificate, source) = (certificate.as_ref(), source.as_ref());
     source.map_or(Ok(()), |source| at(&source.name, pairs(&model, source, options)))?;
-    Case { dir, options, model: &model, hashes: &hashes, certificate, source }.report()
+    let mut report = Case { dir, options, model: &model, hashes: &hashes, certificate, source }.report()?;
+    if let Some(difference) = difference {
+        report.verdict = report.verdict.and(difference.verdict);
+        report.claims.push(difference);
+    }
+    Ok(report)
 }
 
 /// Refuses data with more pairs of tokens than anybody wants to wait for: every head of every layer scores each of them. In a long
@@ -241,7 +254,7 @@ fn missing(dir: &Path, asked: Option<&[String]>, present: &[String], certified: 
 }
 
 /// Tells of the progress, a few times a second.
-struct Progress<'a, 'b> {
+pub(crate) struct Progress<'a, 'b> {
     options: &'a Options<'b>,
     done: AtomicUsize,
     last: Mutex<Instant>,
@@ -250,11 +263,11 @@ struct Progress<'a, 'b> {
 impl<'a, 'b> Progress<'a, 'b> {
     const EVERY: Duration = Duration::from_millis(200);
 
-    fn new(options: &'a Options<'b>) -> Self {
+    pub(crate) fn new(options: &'a Options<'b>) -> Self {
         Self { options, done: AtomicUsize::new(0), last: Mutex::new(Instant::now()) }
     }
 
-    fn add(&self, tokens: usize, total: usize) {
+    pub(crate) fn add(&self, tokens: usize, total: usize) {
         let Some(tell) = self.options.on_progress else { return };
         let done = self.done.fetch_add(tokens, Ordering::Relaxed) + tokens;
         let Ok(mut last) = self.last.try_lock() else { return };

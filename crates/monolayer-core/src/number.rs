@@ -68,6 +68,37 @@ impl Format {
             Self::F64 => 1024,
         }
     }
+
+    /// The greatest number of the format that is at most m 2^e, by its place among all of them: 0 has place 0, the smallest positive
+    /// number 1. One below the least place where there is none.
+    pub const fn below(self, m: i128, e: i32) -> i64 {
+        let (p, size) = (self.bits(), 128 - m.unsigned_abs().leading_zeros() as i32);
+        let most = (((self.top() - p - self.least()) as i64) << (p - 1)) + (1 << p) - 1;
+        if m == 0 || e + size > self.top() {
+            return if m == 0 {
+                0
+            } else if m > 0 {
+                most
+            } else {
+                -most - 1
+            };
+        }
+        // The exponent of the last bit that the format has there.
+        let last = if e + size - p > self.least() { e + size - p } else { self.least() };
+        let lost = last - e;
+        let units = (if lost <= 0 { m << -lost } else { m >> (if lost < 127 { lost } else { 127 }) }) as i64;
+        let binades = ((last - self.least()) as i64) << (p - 1);
+        let place = if units < 0 { units - binades } else { units + binades };
+        if place < -most { -most - 1 } else { place }
+    }
+
+    /// The number at a place among all numbers of the format.
+    pub const fn number(self, place: i64) -> Dyadic {
+        let (size, p) = (place.unsigned_abs() as i64, self.bits());
+        let binade = if size >> p == 0 { 0 } else { (size >> (p - 1)) - 1 };
+        let m = size - (binade << (p - 1));
+        Dyadic::new(if place < 0 { -m } else { m }, self.least() + binade as i32)
+    }
 }
 
 impl Dyadic {
@@ -255,6 +286,33 @@ mod tests {
             compared += 1;
         }
         assert!(compared > 100_000);
+    }
+
+    #[test]
+    fn numbers_of_a_format_have_places() {
+        let place = |x: f32| {
+            let size = i64::from(x.to_bits() & 0x7FFF_FFFF);
+            if x < 0.0 { -size } else { size }
+        };
+        for x in [0.0, 1.0, -1.5, f32::MAX, f32::MIN, f32::MIN_POSITIVE, 1e-45, -1e-45, 1e-39, 0.1, -3e38, 1.999_999_9]
+        {
+            let exact = Dyadic::from_bits(Format::F32, x.to_bits().into()).unwrap();
+            assert_eq!(Format::F32.below(exact.m.into(), exact.e), place(x), "{x}");
+            assert_eq!(Format::F32.number(place(x)), exact, "{x}");
+            // A little more is the same place, a little less the one before.
+            let (m, e) = (i128::from(exact.m) << 60, exact.e - 60);
+            if m != 0 {
+                assert_eq!(Format::F32.below(m + 1, e), place(x), "{x}");
+                assert_eq!(Format::F32.below(m - 1, e), place(x) - 1, "{x}");
+            }
+        }
+        let double = Dyadic::from_bits(Format::F64, f64::MAX.to_bits()).unwrap();
+        assert_eq!(Format::F64.below(double.m.into(), double.e), f64::MAX.to_bits() as i64);
+        assert_eq!(Format::F64.number(f64::MAX.to_bits() as i64), double);
+        assert_eq!(Format::F64.below(1, -20_000), 0);
+        assert_eq!(Format::F64.below(-1, -20_000), -1);
+        assert_eq!(Format::F64.below(1, 1 << 28), f64::MAX.to_bits() as i64);
+        assert_eq!(Format::F64.below(-1, 1 << 28), -(f64::MAX.to_bits() as i64) - 1);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 #[path = "../../tests/it/common/mod.rs"]
 mod common;
+mod differences;
 mod hostile;
 mod orderings;
 #[allow(dead_code)]
@@ -30,6 +31,7 @@ fn main() {
     distances(&root);
     hostile::all(&root);
     orderings::all(&root);
+    differences::all(&root);
 }
 
 /// A directory with an honest model and dataset, to be spoiled.

@@ -22,11 +22,13 @@ use crate::output::{Progress, with_flags};
 /// recomputed from the weights and the data, with rounding errors bounded for every order in which sums can be computed.
 /// Nothing in the certificate is taken on trust. "verified" means that everything that was asked was checked. Without DATA,
 /// claims about labels cannot be checked, so the verdict is "unknown" unless --claims selects other kinds. If DATA is not the
-/// certificate's dataset, its tokens are judged by themselves.
+/// certificate's dataset, its tokens are judged by themselves. With --against, the difference between two models is checked: that labels
+/// change only where difference.json says so, for every sequence of the other model's words; DATA may be given as well.
 #[derive(clap::Args)]
 #[command(after_help = "Example: monolayer verify model train.conll --precision f32
          monolayer verify model --claims rank,distance
-         monolayer verify model --text LICENSE")]
+         monolayer verify model --text LICENSE
+         monolayer verify edited --against model")]
 pub struct Args {
     /// The model directory
     #[arg(value_name = "DIR")]
@@ -43,6 +45,9 @@ pub struct Args {
     /// The tokens of a text: word or char (default: what the model was made from)
     #[arg(long, value_name = "KIND", value_parser = Split::from_str, help_heading = READS)]
     split: Option<Split>,
+    /// Another model: check what DIR's difference.json says about both, for all sequences of its words
+    #[arg(long, value_name = "DIR", help_heading = READS)]
+    against: Option<PathBuf>,
     /// Arithmetic in which labels must be right (default: the model's own)
     #[arg(long, value_enum, help_heading = DOES)]
     precision: Option<CheckPrecisionArg>,
@@ -65,7 +70,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = Options::default().bits, help_heading = DOES)]
     bits: usize,
     /// Change a limit on input sizes: bytes (of the weights, and of the data), json (bytes of other files), dense (bytes of
-    /// sparse tensors once dense), labels, claims, tokens, length (of a sequence), pairs (of tokens of a sequence, for each head)
+    /// sparse tensors once dense), labels, claims, changes (between two models), tokens, length (of a sequence), pairs (of tokens of a sequence, for each head)
     #[arg(long, value_name = "NAME=N", help_heading = DOES)]
     limit: Vec<String>,
     /// Write the bounds computed for every token to this file, for other programs to check
@@ -105,7 +110,8 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     if args.split.is_some() && args.text.is_none() {
         return Err(super::data_args::split_without_text().into());
     }
-    let progress = Progress::new(shared, "checking", 0, "tokens");
+    let tokens = args.data.is_some() || args.text.is_some();
+    let progress = Progress::new(shared, "checking", 0, if tokens { "tokens" } else { "words" });
     let on_progress = |done: usize, total: usize| progress.at(done, total);
     let default = Options::default();
     let mut options = Options {
@@ -119,6 +125,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
         strict: args.strict,
         first: args.first,
         ignore_certificate: args.ignore_certificate,
+        against: args.against.clone(),
         claims: args.claims.clone(),
         bits: args.bits,
         findings: if shared.verbose { usize::MAX } else { default.findings },

@@ -349,3 +349,37 @@ fn outputs_of_many_units_are_decided_to_the_last_token_in_real_arithmetic() {
         assert_eq!(verdicts(&report, "outputs"), ["verified", "verified"], "{report}");
     }
 }
+
+#[test]
+fn two_models_differ_where_it_is_said() {
+    let attack = |name: &str| format!("{}/../../attacks/difference-{name}", env!("CARGO_MANIFEST_DIR"));
+    let verify = |name: &str, more: &[&str]| {
+        let (second, first) = (attack(name), format!("{}/before", attack(name)));
+        run(&[&["verify", &second, "--against", &first, "--json"], more].concat())
+    };
+    let done = verify("honest", &[]);
+    let report = done.json();
+    assert_eq!((done.code, &report["verdict"], report["claims"].as_array().unwrap().len()), (0, &json!("verified"), 1));
+    let claim = &report["claims"][0];
+    for (field, value) in [("changes", 1), ("units", 3), ("pairs", 9), ("length", 3)] {
+        assert_eq!(claim[field], json!(value), "{field}");
+    }
+    assert_eq!(claim["kind"], "difference");
+    let done = verify("left-out", &[]);
+    assert_eq!((done.code, &done.json()["verdict"]), (1, &json!("refuted")));
+    assert_eq!(verify("narrowed-between-ids", &[]).code, 1);
+    let done = verify("missing", &[]);
+    assert_eq!((done.code, &done.json()["verdict"]), (2, &json!("error")));
+    // With data both must hold: the tokens, and the difference.
+    let files = Files::new();
+    let (right, wrong) = (files.put("right.conll", "b Y\na Y\n"), files.put("wrong.conll", "b Y\na X\n"));
+    let done = verify("honest", &[&right]);
+    let report = done.json();
+    assert_eq!((done.code, &report["verdict"], &report["tokens"]), (0, &json!("verified"), &json!(2)), "{report}");
+    assert_eq!(verdicts(&report, "difference"), ["verified"]);
+    assert_eq!(verify("honest", &[&wrong]).json()["verdict"], "refuted");
+    assert_eq!(verify("left-out", &[&right]).json()["verdict"], "refuted");
+    let here = attack("honest");
+    assert_eq!(run(&["verify", &here, "--against", &here, "--json"]).json()["verdict"], "refuted");
+    assert_eq!(run(&["verify", &here, "--against", &files.path("nowhere"), "--json"]).code, 2);
+}

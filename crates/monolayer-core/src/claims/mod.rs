@@ -1,10 +1,12 @@
 //! What is asked of a model, and the verdict: every token and every claim by itself, nothing taken on trust.
 
 pub mod context;
+pub mod difference;
 pub mod inputs;
 pub mod mapping;
 pub mod orderings;
 pub mod rank;
+mod witness;
 
 use context::{contexts, favored};
 use inputs::{find, room, wanted};

@@ -6,6 +6,7 @@
 pub mod certificate;
 pub mod data;
 pub mod decimal;
+pub mod difference;
 pub mod directory;
 pub mod json;
 pub mod tensors;
@@ -61,6 +62,8 @@ pub struct Limits {
     pub labels: usize,
     /// Claims of a certificate: 64.
     pub claims: usize,
+    /// Changes between two models: 100,000.
+    pub changes: usize,
     /// Tokens of a dataset: 50 million.
     pub tokens: usize,
     /// Tokens of one sequence, and coordinates of one token: 2^20.
@@ -72,7 +75,8 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         let (labels, claims, tokens, length, pairs) = (1 << 16, 64, 50_000_000, 1 << 20, 1 << 30);
-        Self { bytes: 2 << 30, json: 16 << 20, dense: 2 << 30, labels, claims, tokens, length, pairs }
+        let changes = 100_000;
+        Self { bytes: 2 << 30, json: 16 << 20, dense: 2 << 30, labels, claims, changes, tokens, length, pairs }
     }
 }
 

@@ -213,6 +213,16 @@ impl Ball {
         middle.plus(if a.size().is_below(b.size()) { b } else { a })
     }
 
+    /// From the lower of both lower ends to the upper of both upper ends: of many balls, one after another, no more than their span.
+    pub fn span(self, other: Self) -> Self {
+        let [a, b] = [(self, other.e), (other, self.e)].map(|(x, e)| if x.is_zero() { Self { e, ..x } } else { x });
+        let e = (a.top().max(b.top()) - 124).max(a.e.min(b.e));
+        let [(a, s), (b, t)] = [a, b].map(|x| shift(x.m.into(), x.r.into(), x.e - e));
+        let (s, t) = (s.cast_signed(), t.cast_signed());
+        let (low, high) = ((a - s).min(b - t), (a + s).max(b + t));
+        Self::pack(low + high, (high - low).unsigned_abs(), e - 1)
+    }
+
     /// A number that is at least |x| / y for every x in it and y in `other`, which must be positive.
     pub fn quotient_above(self, other: Self) -> Option<Self> {
         if !other.is_positive() || self.is_zero() {

@@ -12,7 +12,7 @@ use crate::number::Dyadic;
 use crate::parallel::parallel;
 
 /// With more labels than this to look at, an output is bounded anew, coordinate by coordinate.
-const MANY_RIVALS: usize = 32;
+pub(super) const MANY_RIVALS: usize = 32;
 
 /// Sequences of tokens as a model reads them.
 pub struct Inputs {
@@ -161,17 +161,8 @@ impl Judge<'_> {
         }
         let near = near.unwrap_or_else(|| (0..labels).filter(|l| *l != wanted).collect());
         let (own, scores) = (network.score(wanted, &y)?, scores(&y, &near)?);
-        let sharp = |(l, other): &(usize, Sum)| {
-            let ((mut a, bias), (b, other_bias)) = (network.reader(wanted), network.reader(*l));
-            for (c, w) in b {
-                match a.binary_search_by_key(&c, |(c, _)| *c) {
-                    Ok(at) => a[at].1 = a[at].1.plus(w.minus()),
-                    Err(at) => a.insert(at, (c, w.minus())),
-                }
-            }
-            let rounding = own.rounding.plus(other.rounding);
-            prepared().reading(&a).plus(bias).plus(other_bias.minus()).plus(rounding)
-        };
+        let sharp =
+            |(l, other): &(usize, Sum)| network.margin(prepared(), wanted, *l).plus(own.rounding.plus(other.rounding));
         let rough = |at: usize| own.computed().plus(scores[at].1.computed().minus());
         // Of equal scores that of the lower label wins.
         let judged = decide(0..near.len(), |at| wanted < near[at], rough, |at| sharp(&scores[at]));

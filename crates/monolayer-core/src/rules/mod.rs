@@ -8,5 +8,8 @@ pub mod matrix;
 pub mod network;
 pub mod off_units;
 pub mod prefixes;
+pub mod read_out;
 pub mod rivals;
 pub mod sum;
+pub mod two_models;
+pub mod winners;

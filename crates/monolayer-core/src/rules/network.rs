@@ -112,6 +112,33 @@ impl Network {
         Some(short.rivals(wanted, score(wanted)?.plus(score(short.nearest(wanted)?)?.minus())))
     }
 
+    /// The label with the greatest score, as far as midpoints tell; nothing where a program may overflow.
+    pub fn leader(&self, y: &[Ball]) -> Option<usize> {
+        let (weight, bias) = self.head.as_ref()?;
+        if let Some(short) = self.short_head.as_ref().and_then(|head| head.scores(self.arithmetic, bias, y)) {
+            return short.nearest(usize::MAX);
+        }
+        let middle = |l: usize| Some(self.score(l, y)?.exact.middle());
+        let mut best = (0, middle(0)?);
+        for l in 1..weight.rows() {
+            let own = middle(l)?;
+            best = if best.1.is_below(own) { (l, own) } else { best };
+        }
+        Some(best.0)
+    }
+
+    /// By how much label a's score is above label b's, but for the rounding of both, with what errors share kept together.
+    pub fn margin(&self, prepared: &Prepared, a: usize, b: usize) -> Ball {
+        let ((mut all, bias), (other, other_bias)) = (self.reader(a), self.reader(b));
+        for (c, w) in other {
+            match all.binary_search_by_key(&c, |(c, _)| *c) {
+                Ok(at) => all[at].1 = all[at].1.plus(w.minus()),
+                Err(at) => all.insert(at, (c, w.minus())),
+            }
+        }
+        prepared.reading(&all).plus(bias).plus(other_bias.minus())
+    }
+
     /// The coordinates that labels are read from.
     pub fn head_columns(&self) -> impl Iterator<Item = usize> + '_ {
         self.short_head.iter().flat_map(ShortHead::columns)
@@ -172,6 +199,7 @@ pub struct Block {
 }
 
 /// A hidden unit that is not certainly off.
+#[derive(Clone, Copy)]
 pub struct Unit {
     /// Its number.
     pub index: usize,

@@ -23,6 +23,8 @@ const INPUT_CUT: i32 = 18;
 /// bound of the heads' values and the constant is negative, the unit is off in every covered program.
 pub struct OffUnits<'a> {
     network: &'a Network,
+    /// The units that the tables are about: what follows is in this order.
+    units: Vec<usize>,
     /// An input coordinate is a whole number of units of 2^this, rounded down.
     columns: Vec<i32>,
     /// `[q, d]`: weights in units of 2^(grid - columns), rounded down.
@@ -48,8 +50,18 @@ type Ends = (i64, i64);
 pub struct Word(Vec<(usize, i64)>);
 
 impl<'a> OffUnits<'a> {
-    /// Tables for the first block, with the values that the heads have for any token. Nothing where a program may overflow.
+    /// Tables for the units of the first block, with the values that the heads have for any token. Nothing where a program may overflow.
     pub fn new<'z>(network: &'a Network, inputs: &Inputs, heads: impl Iterator<Item = &'z Vec<Ball>>) -> Option<Self> {
+        Self::of(network, inputs, heads, (0..network.blocks[0].hidden()).collect())
+    }
+
+    /// The same for some of the units.
+    pub fn of<'z>(
+        network: &'a Network,
+        inputs: &Inputs,
+        heads: impl Iterator<Item = &'z Vec<Ball>>,
+        units: Vec<usize>,
+    ) -> Option<Self> {
         let block = &network.blocks[0];
         let d = inputs.vectors.first().map(Vec::len).filter(|d| *d <= MOST_COLUMNS)?;
         let nothing = vec![Dyadic::ZERO; d];
@@ -63,9 +75,10 @@ impl<'a> OffUnits<'a> {
         });
         let (whole, off, largest) = reach(network.arithmetic, block, &words, &places, &z)?;
         let columns = largest.iter().map(|x| x.top() - INPUT).collect();
-        let size = block.hidden() * d;
+        let size = units.len() * d;
         let mut off_units = Self {
             network,
+            units,
             columns,
             weights: vec![0; size],
             short: vec![0; size],
@@ -76,16 +89,16 @@ impl<'a> OffUnits<'a> {
             values: z.iter().map(|z| z.top() - INPUT).collect(),
             gains: vec![],
         };
-        for j in 0..block.hidden() {
-            off_units.unit(block, j, &whole, &off)?;
+        for i in 0..off_units.units.len() {
+            off_units.unit(block, i, &whole, &off)?;
         }
-        let entries = |x: Vec<i32>| (0..block.hidden()).map(|j| off_units.entry(j, &x)).collect();
+        let entries = |x: Vec<i32>| (0..off_units.units.len()).map(|i| off_units.entry(i, &x)).collect();
         off_units.places = places.iter().map(|x| entries(off_units.units(x))).collect();
         Some(off_units)
     }
 
-    fn unit(&mut self, block: &Block, j: usize, whole: &[Ball], off: &[Ball]) -> Option<()> {
-        let part = block.part.as_ref()?;
+    fn unit(&mut self, block: &Block, i: usize, whole: &[Ball], off: &[Ball]) -> Option<()> {
+        let (part, j) = (block.part.as_ref()?, self.units[i]);
         let bias = Term::addend(Ball::exact(part.b1.at(j)));
         let terms = part.w1.weights(j).map(|(c, w)| Term::weighted(w, whole[c])).chain([bias]);
         let rounding = Term::addend(sum(self.network.arithmetic, terms)?.rounding);
@@ -96,7 +109,7 @@ impl<'a> OffUnits<'a> {
             let entry = i32::try_from(floor(w.m.into(), w.e + self.columns[c] - grid)).ok()?;
             let short = (entry >> WEIGHT_CUT) as i16;
             short_slack += i64::from(short.unsigned_abs()) + 1;
-            (self.weights[j * self.columns.len() + c], self.short[j * self.columns.len() + c]) = (entry, short);
+            (self.weights[i * self.columns.len() + c], self.short[i * self.columns.len() + c]) = (entry, short);
             // Inputs are up to 2^26 units, and off by less than one; the weight is off by less than one; word and place.
             slack += 2 * (i64::from(entry.unsigned_abs()) + (1 << INPUT) + 1);
             largest += i64::from(entry.unsigned_abs()) << INPUT;
@@ -149,6 +162,17 @@ impl<'a> OffUnits<'a> {
             greatest.iter_mut().zip(self.place(place)).for_each(|(all, own)| *all = (*all).max(*own));
             z.iter_mut().zip(self.ends(values)).for_each(|(all, own)| *all = (all.0.min(own.0), all.1.max(own.1)));
         }
+        self.among(vector, &Anywhere { greatest, z })
+    }
+
+    /// All places, where the heads have these values.
+    pub fn anywhere(&self, z: &[Ball]) -> Anywhere {
+        let greatest = |i: usize| self.places.iter().map(|place| place[i]).max().unwrap_or(i64::MIN);
+        Anywhere { greatest: (0..self.units.len()).map(greatest).collect(), z: self.ends(z) }
+    }
+
+    /// The units that may be on for a word at some place.
+    pub fn among(&self, vector: &[Dyadic], Anywhere { greatest, z }: &Anywhere) -> Option<Word> {
         let x = self.units(&rounded(self.network.arithmetic, vector)?);
         let short: Vec<i16> = x.iter().map(|x| (x >> INPUT_CUT) as i16).collect();
         let slack: i64 = short.iter().map(|x| i64::from(x.unsigned_abs())).sum();
@@ -157,7 +181,7 @@ impl<'a> OffUnits<'a> {
             let products = row.iter().zip(&short).map(|(w, x)| i32::from(*w).wrapping_mul(i32::from(*x)));
             i64::from(products.fold(0, i32::wrapping_add))
         };
-        let off = |j: usize, word: i64| self.is_off(j, word, greatest[j], &z);
+        let off = |j: usize, word: i64| self.is_off(j, word, greatest[j], z);
         let rows = self.short.chunks_exact(x.len()).enumerate();
         let rough = rows.map(|(j, row)| (j, (dot(row) + self.short_slack[j] + slack) << (WEIGHT_CUT + INPUT_CUT)));
         let open = rough.filter(|(j, word)| !off(*j, *word)).map(|(j, _)| (j, self.entry(j, &x)));
@@ -172,7 +196,20 @@ impl<'a> OffUnits<'a> {
     /// The units that are not off for a word at a place.
     pub fn open(&self, word: &Word, place: usize, z: &[Ball]) -> Vec<usize> {
         let (place, z) = (self.place(place), self.ends(z));
-        word.0.iter().filter(|(j, word)| !self.is_off(*j, *word, place[*j], &z)).map(|(j, _)| *j).collect()
+        word.0.iter().filter(|(i, word)| !self.is_off(*i, *word, place[*i], &z)).map(|(i, _)| self.units[*i]).collect()
+    }
+}
+
+/// The most that a place adds to each unit, and bounds of the heads' values.
+pub struct Anywhere {
+    greatest: Vec<i64>,
+    z: Vec<Ends>,
+}
+
+impl Word {
+    /// Whether all units are off, at every place.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 }
 
@@ -187,6 +224,28 @@ fn covers(a: Ball, b: Ball) -> bool {
     Ball { m: a.r as i64, r: 0, e: a.e }.plus(gap.minus()).is_not_negative()
 }
 
+/// Bounds of every coordinate of a token, a word's vector plus a place's, and of what rounding adds to it.
+pub(super) fn inputs_within(
+    arithmetic: Arithmetic,
+    words: &[Vec<Dyadic>],
+    places: &[Vec<Dyadic>],
+) -> Option<Vec<(Ball, Ball)>> {
+    let largest = |rows: &[Vec<Dyadic>], c: usize| {
+        rows.iter().map(|x| Ball::exact(x[c]).size()).reduce(|a, b| if a.is_below(b) { b } else { a })
+    };
+    let coordinate = |c: usize| {
+        let (word, place) = (largest(words, c)?, largest(places, c)?);
+        // Where both add to a coordinate, their sum is rounded, by at most 2^-p times a bound of it.
+        let both = !word.is_zero() && !place.is_zero();
+        let x = word.plus(place).scaled(both.into()).within();
+        match arithmetic {
+            Arithmetic::Float { format, .. } if both => Some((x, x.scaled(-format.bits()))),
+            _ => Some((x, Ball::ZERO)),
+        }
+    };
+    (0..words.first()?.len()).map(coordinate).collect()
+}
+
 /// Bounds of every coordinate of a token after attention, of what rounding adds to it on the way, and of its input.
 fn reach(
     arithmetic: Arithmetic,
@@ -195,19 +254,8 @@ fn reach(
     places: &[Vec<Dyadic>],
     z: &[Ball],
 ) -> Option<(Vec<Ball>, Vec<Ball>, Vec<Ball>)> {
-    let largest = |rows: &[Vec<Dyadic>], c: usize| {
-        rows.iter().map(|x| Ball::exact(x[c]).size()).reduce(|a, b| if a.is_below(b) { b } else { a })
-    };
     let (mut all, mut off, mut whole) = (Vec::new(), Vec::new(), Vec::new());
-    for c in 0..words[0].len() {
-        let (word, place) = (largest(words, c)?, largest(places, c)?);
-        // Where both add to a coordinate, their sum is rounded, by at most 2^-p times a bound of it.
-        let both = !word.is_zero() && !place.is_zero();
-        let x = word.plus(place).scaled(both.into()).within();
-        let input = match arithmetic {
-            Arithmetic::Float { format, .. } if both => x.scaled(-format.bits()),
-            _ => Ball::ZERO,
-        };
+    for (c, (x, input)) in inputs_within(arithmetic, words, places)?.into_iter().enumerate() {
         let heads = block.attention.iter().flat_map(|layer| layer.writes(c));
         let terms = heads.map(|(k, w)| Term::weighted(w, z[k].within())).chain([Term::addend(x)]);
         let after = sum(arithmetic, terms)?;

@@ -5,14 +5,25 @@ use std::path::{Path, PathBuf};
 
 use monolayer_core::read::certificate::Claim;
 use monolayer_core::read::data::Kind;
-use monolayer_core::read::{Limits, at, certificate, data, directory, file, json};
+use monolayer_core::read::{Limits, at, certificate, data, difference, directory, file, json};
 
 fn attacks() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../attacks")
 }
 
-/// Errors that are not of the files by themselves: data that the model cannot take, or functions that are no expressions.
-const LATER: [&str; 4] = ["no-labels", "unknown-word", "distance-of-a-deep-function", "distance-of-an-unknown-name"];
+/// Errors that are not of the files by themselves: data that the model cannot take, functions that are no expressions, differences between
+/// other models, or none.
+const LATER: [&str; 9] = [
+    "no-labels",
+    "unknown-word",
+    "distance-of-a-deep-function",
+    "distance-of-an-unknown-name",
+    "difference-of-no-word",
+    "difference-to-no-label",
+    "difference-at-no-place",
+    "difference-longer-than-places",
+    "difference-missing",
+];
 
 fn read(dir: &Path) -> Result<(), String> {
     let limits = Limits::default();
@@ -27,6 +38,12 @@ fn read(dir: &Path) -> Result<(), String> {
     if claims.exists() {
         let bytes = file(&claims, "json", limits.json).map_err(fault)?;
         certificate::parse(&bytes, &limits).map_err(fault)?;
+    }
+    let changes = dir.join("difference.json");
+    if changes.exists() {
+        let bytes = file(&changes, "json", limits.json).map_err(fault)?;
+        difference::parse(&bytes, &limits).map_err(fault)?;
+        directory::open(&dir.join("before"), &limits).map_err(fault)?;
     }
     Ok(())
 }
