@@ -65,11 +65,13 @@ impl ExactGradients {
             let count = seen(mask, j, n);
             let top = top(&keys[..count], queries[j]);
             let weights = weights(&keys[..count], queries[j]);
-            let mean = weights.iter().zip(&values).fold(ball(0.0), |sum, (p, &v)| sum + p.clone() * ball(v));
+            // From the first value on, so that equal ones leave nothing.
+            let apart = |v: f64| ball(v) - &ball(values[0]);
+            let mean = weights.iter().zip(&values).fold(ball(0.0), |sum, (p, &v)| sum + p.clone() * apart(v));
             let (y, up) = (ball(queries[j]), ball(upstream[j]));
             for i in 0..count {
                 let p = &weights[i];
-                let apart = up.clone() * p.clone() * (ball(values[i]) - &mean);
+                let apart = up.clone() * p.clone() * (apart(values[i]) - &mean);
                 exact[0][i] = exact[0][i].clone() + apart.clone() * y.clone();
                 exact[1][i] = exact[1][i].clone() + up.clone() * p.clone();
                 exact[2][j] = exact[2][j].clone() + apart * (ball(keys[i]) - ball(keys[0]));
