@@ -294,7 +294,9 @@ mod tests {
     fn both_ways<R: Real>(n: usize, scale: f64, causal: bool, tied: bool) -> BothWays<R> {
         let mut rng = ChaCha8Rng::seed_from_u64(n as u64);
         let mut list = |scale: f64| -> Vec<R> {
-            (0..n).map(|_| R::from_f64(scale * (rng.random_range(-1.0..1.0_f64) + rng.random_range(-1.0..1.0)))).collect()
+            (0..n)
+                .map(|_| R::from_f64(scale * (rng.random_range(-1.0..1.0_f64) + rng.random_range(-1.0..1.0))))
+                .collect()
         };
         let (q, k, own, upstream) = (list(scale), list(scale), list(1.0), list(1.0));
         let v = if tied { k.clone() } else { own };

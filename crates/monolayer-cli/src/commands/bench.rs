@@ -3,6 +3,7 @@
 mod attention;
 mod memorize;
 mod peer;
+mod text;
 mod train;
 
 use std::path::PathBuf;
@@ -45,6 +46,7 @@ enum Name {
     #[command(after_help = "Example: monolayer bench context train.conll")]
     Context(context::MapArgs),
     Memorize(memorize::Args),
+    Text(text::Args),
     Train(train::Args),
     /// Running a compiled model: skipping hidden units that cannot be active, compared with plain matrix products
     #[command(after_help = "Example: monolayer bench predict model test.conll")]
@@ -64,6 +66,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
         Name::Attention(args) => attention::run(args, shared),
         Name::Context(map) => context_search(map, shared),
         Name::Memorize(args) => memorize::run(args),
+        Name::Text(args) => text::run(args, shared),
         Name::Train(args) => train::run(args),
         Name::Predict { model, data } => {
             let (model, data) = (AnyModel::open(model)?, Dataset::open(data)?);

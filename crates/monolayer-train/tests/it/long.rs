@@ -6,7 +6,7 @@ use monolayer_train::{Architecture, Batch, Engine, Optimizer, Targets, Tokens, e
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
-const TOKENS: usize = 5000;
+const TOKENS: usize = 4200;
 
 fn architecture(causal: bool) -> Architecture {
     Architecture {
@@ -75,22 +75,23 @@ fn loss_and_gradient_are_those_of_plain_sums() {
         let moved = engine.parameters();
         // Along random directions, as steep as the loss of plain sums.
         let mut rng = ChaCha8Rng::seed_from_u64(9);
-        for _ in 0..4 {
+        for _ in 0..2 {
             let mut direction = |list: &[f64]| list.iter().map(|_| rng.random_range(-1.0..1.0)).collect::<Vec<f64>>();
             let (dense, embedding) = (direction(&parameters.dense), direction(&parameters.embedding));
             let dot = |a: &[f64], b: &[f64], along: &[f64]| -> f64 {
                 a.iter().zip(b).zip(along).map(|((a, b), along)| (a - b) * along).sum()
             };
-            let slope = dot(&parameters.dense, &moved.dense, &dense)
-                + dot(&parameters.embedding, &moved.embedding, &embedding);
+            let slope =
+                dot(&parameters.dense, &moved.dense, &dense) + dot(&parameters.embedding, &moved.embedding, &embedding);
             let at = |step: f64| {
                 let add = |list: &[f64], along: &[f64]| list.iter().zip(along).map(|(x, d)| x + step * d).collect();
                 let (dense, embedding) = (add(&parameters.dense, &dense), add(&parameters.embedding, &embedding));
                 data.plain_loss(&architecture, &Parameters { dense, embedding })
             };
-            let (step, scale) = (1e-5, 1.0);
+            // So short that no hidden unit of any token starts or stops to fire.
+            let step = 1e-7;
             let difference = (at(step) - at(-step)) / (2.0 * step);
-            assert!((difference - slope).abs() <= 1e-7 * scale, "{causal}: {slope} {difference}");
+            assert!((difference - slope).abs() <= 1e-7, "{causal}: {slope} {difference}");
         }
     }
 }

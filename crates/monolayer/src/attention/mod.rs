@@ -268,14 +268,18 @@ impl FastAttention {
         };
         let of_upstream = Limits::new("upstream gradient", upstream)?;
         let largest = of_upstream.high.to_f64().max(-of_upstream.low.to_f64());
-        if let Some(prefix) = prefix {
+        // Where gradients may be beyond the type, errors over the largest of them may be, too: direct sums have smaller ones.
+        let fits = powers_of_two::fits::<R>(&known.extent, known.limits, largest);
+        if let Some(prefix) = prefix.filter(|_| fits) {
             let plan = CausalPlan::for_gradients(&known.extent, self.tolerance_for::<R>());
             if !self.is_direct::<R>(&known, plan.cost / GRADIENT) && plan.bins <= MOST_BINS {
                 let all = (inputs, upstream, prefix);
                 causal_backward::backward(&plan, &known.extent, all, (known.limits, largest), gradients);
                 return Ok(Work { route: Route::Moments, bins: plan.bins, nodes: 0, bound: plan.bound });
             }
-        } else if backward::is_moderate(&known.extent, known.limits)
+        } else if prefix.is_none()
+            && fits
+            && backward::is_moderate(&known.extent, known.limits)
             && let Some(plan) = self.plan::<R>(&known, 3, backward::FINER)
         {
             backward::backward(&plan, &known.extent, (inputs, upstream), (known.limits, largest), gradients);

@@ -2,6 +2,9 @@
 
 use crate::arithmetic::kernels::Real;
 
+use super::limits::Limits;
+use super::plan::Extent;
+
 /// The exponent of a number's largest power of two; 0 for 0.
 pub(super) fn exponent(x: f64) -> i32 {
     if x == 0.0 {
@@ -41,6 +44,20 @@ pub(super) fn shrinking<R: Real>(largest: f64) -> i32 {
 /// 2^-e.
 pub(super) fn inverse_power<R: Real>(e: i32) -> R {
     R::from_f64(Power::new(-e).times(1.0))
+}
+
+/// Whether sums of gradients are within the type, whatever their signs, for upstream gradients up to `upstream`.
+pub(super) fn fits<R: Real>(extent: &Extent, values: Limits<R>, upstream: f64) -> bool {
+    let spread = values.high.to_f64() * 0.5 - values.low.to_f64() * 0.5;
+    let width = extent.high * 0.5 - extent.low * 0.5;
+    let product = |factors: &[f64]| {
+        // A factor of 0 makes the product 0.
+        if factors.contains(&0.0) { i32::MIN } else { factors.iter().map(|&x| exponent(x) + 1).sum() }
+    };
+    let queries = extent.queries as f64;
+    let largest = product(&[upstream, spread, extent.largest, queries, 2.0]);
+    let largest = largest.max(product(&[upstream, spread, width, 4.0])).max(product(&[upstream, queries, 2.0]));
+    largest < exponent(R::LARGEST.to_f64())
 }
 
 #[cfg(test)]

@@ -121,7 +121,8 @@ impl<const Q: usize> Running<Q> {
     /// Whether there is room for the bins up to a key.
     pub fn can_grow(&self, k: f64, most: f64) -> bool {
         let number = k / (2.0 * self.grid.half);
-        number.abs() < 2.0_f64.powi(48) && (number - self.grid.first as f64).abs() + 2.0 * self.sums.len() as f64 <= most
+        number.abs() < 2.0_f64.powi(48)
+            && (number - self.grid.first as f64).abs() + 2.0 * self.sums.len() as f64 <= most
     }
 
     /// Adds bins up to a key, and as many again.
