@@ -8,7 +8,7 @@
 
 use super::moments::powers;
 use super::plan::exponential;
-use super::running::{Exponentials, Grid};
+use super::running::{EqualBins, Exponentials};
 use super::scan::TokenSums;
 
 /// The weights of a query: what the gradient of a value, and the two parts of the gradient of a key, are sums of.
@@ -17,7 +17,7 @@ pub(super) const WEIGHTS: usize = 3;
 /// The sums over the queries so far of `w e^(y (c - top)) (y half)^l`, for the center c of each bin.
 #[derive(Debug, Clone)]
 pub(super) struct QuerySums<const Q: usize> {
-    grid: Grid,
+    grid: EqualBins,
     sums: Vec<[[f64; Q]; WEIGHTS]>,
     coefficients: [f64; Q],
     /// A query for which the center of a bin has a larger exponent sees no key there.
@@ -28,7 +28,7 @@ impl<const Q: usize> QuerySums<Q> {
     /// No queries yet, and bins as those of [`super::running::Running::new`].
     pub fn new(delta: f64, half: f64, low: f64, high: f64) -> Self {
         let coefficients = exponential(Q, delta).try_into().expect("as many as terms");
-        let (grid, bins) = Grid::new(half, low, high);
+        let (grid, bins) = EqualBins::new(half, low, high);
         Self { grid, sums: vec![[[0.0; Q]; WEIGHTS]; bins], coefficients, beyond: 2.0 * delta }
     }
 

@@ -13,13 +13,13 @@ use super::scan::TokenSums;
 /// Bins of one width. Bin i holds the keys from `2 i` to `2 i + 2` half-widths, which have few digits, so that its center is
 /// exact and more bins can be added at either side.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Grid {
+pub(super) struct EqualBins {
     pub half: f64,
     /// The number of the first bin there is.
     pub first: i64,
 }
 
-impl Grid {
+impl EqualBins {
     /// Bins from `low` on, and how many there are up to `high`.
     pub fn new(half: f64, low: f64, high: f64) -> (Self, usize) {
         let mut new = Self { half, first: 0 };
@@ -85,7 +85,7 @@ impl<const M: usize> Exponentials<M> {
 /// The sums over the keys so far, of 1 and of their values.
 #[derive(Debug, Clone)]
 pub(super) struct Running<const Q: usize> {
-    grid: Grid,
+    grid: EqualBins,
     /// Moments times the coefficients of the exponential.
     sums: Vec<[[f64; Q]; 2]>,
     coefficients: [f64; Q],
@@ -104,7 +104,7 @@ impl<const Q: usize> Running<Q> {
     /// No keys yet, and bins from `low` to `high`, for bins of `delta` in units of a score.
     pub fn new(delta: f64, half: f64, low: f64, high: f64) -> Self {
         let coefficients = exponential(Q, delta).try_into().expect("as many as terms");
-        let (grid, bins) = Grid::new(half, low, high);
+        let (grid, bins) = EqualBins::new(half, low, high);
         Self { grid, sums: vec![[[0.0; Q]; 2]; bins], coefficients }
     }
 

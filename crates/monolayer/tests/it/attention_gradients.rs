@@ -54,7 +54,8 @@ fn weights(keys: &[f64], y: f64) -> Vec<Ball> {
 }
 
 impl ExactGradients {
-    fn new<R: Real>(inputs: HeadInputs<R>, upstream: &[R], mask: &Mask) -> Self {
+    /// Without a mask, moments leave out keys by their weight: errors are compared with sums over all queries.
+    fn new<R: Real>(inputs: HeadInputs<R>, upstream: &[R], mask: &Mask, route: Route) -> Self {
         let [keys, values, queries, upstream] = [inputs.keys, inputs.values, inputs.queries, upstream]
             .map(|x| x.iter().map(|x| x.to_f64()).collect::<Vec<_>>());
         let (n, m) = (keys.len(), queries.len());
@@ -77,7 +78,8 @@ impl ExactGradients {
                 exact[2][j] = exact[2][j].clone() + apart * (ball(keys[i]) - ball(keys[0]));
                 // p (1 + s), s the distance of the score from the top one, which is not above ln(1 / p).
                 let below = (queries[j].abs() * (keys[i] - top).abs()).min(1400.0);
-                let size = up.abs() * p.clone() * ball(1.0 + below);
+                let all = *mask == Mask::None && route == Route::Moments;
+                let size = up.abs() * if all { ball(1.0) } else { p.clone() * ball(1.0 + below) };
                 sizes[0][i] = sizes[0][i].clone() + size.clone() * y.abs() * half.clone();
                 sizes[1][i] = sizes[1][i].clone() + size;
             }
@@ -91,14 +93,14 @@ fn check<R: Real>(inputs: HeadInputs<R>, upstream: &[R], mask: &Mask, route: Rou
     let mut found = Gradients::default();
     let attention = FastAttention::new().mask(mask.clone()).route(route);
     let work = attention.backward(inputs, upstream, &mut found).unwrap();
-    let ExactGradients { exact, sizes } = ExactGradients::new(inputs, upstream, mask);
+    let ExactGradients { exact, sizes } = ExactGradients::new(inputs, upstream, mask, work.route);
     let largest = |list: &[R]| list.iter().fold(0.0, |a: f64, b| a.max(b.to_f64().abs()));
     // What underflows on the way: below the smallest numbers, over the largest of each.
     let tiny = |sizes: &[f64]| {
         sizes.iter().fold(ball(inputs.queries.len() as f64 * 64.0 * R::SMALLEST.to_f64()), |a, &b| a * ball(b))
     };
     let (up, half) = (largest(upstream), spread(inputs.values));
-    let tiny = [tiny(&[up, half, largest(inputs.queries)]), tiny(&[up]), tiny(&[up, half, 2.0 * spread(inputs.keys)])];
+    let tiny = [tiny(&[up, half, largest(inputs.queries)]), tiny(&[up]), tiny(&[up, half, spread(inputs.keys), 2.0])];
     let u = R::UNIT_ROUNDOFF.to_f64();
     for (list, found) in [&found.keys, &found.values, &found.queries].into_iter().enumerate() {
         for (i, x) in found.iter().enumerate() {

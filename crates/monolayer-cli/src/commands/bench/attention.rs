@@ -126,6 +126,7 @@ fn json_of(args: &Args, measured: &Measured, peer: Option<&Value>) -> Value {
         "direct_seconds": measured.direct_seconds,
         "direct_queries": measured.direct_queries,
         "bytes_seconds": measured.bytes_seconds,
+        "push_seconds": measured.push_seconds,
         "peer_seconds": peer_seconds,
         "ratio": peer_seconds.map(|seconds| seconds / measured.seconds),
         "peer": peer,
@@ -154,6 +155,9 @@ fn text_of(args: &Args, measured: &Measured, peer: Option<&Value>) -> String {
         1e3 * direct_seconds,
         1e3 * bytes_seconds,
     );
+    if let Some(push) = measured.push_seconds {
+        text += &format!("a token of a stream {:.2} microseconds\n", 1e6 * push);
+    }
     if let Some([keys, values, queries]) = measured.gradient_error {
         text += &format!(
             "gradients off by {keys:.1e} (keys), {values:.1e} (values), {queries:.1e} (queries) of their largest entry\n"
