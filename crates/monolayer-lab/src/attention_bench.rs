@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use monolayer::arithmetic::kernels::Real;
-use monolayer::attention::{FastAttention, Gradients, HeadInputs, Route, Work};
+use monolayer::attention::{FastAttention, Gradients, HeadInputs, Route, StreamingHead, Work};
 use monolayer::{Mask, Result};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -13,11 +13,13 @@ use rayon::prelude::*;
 use crate::plot::scale::Axis;
 use crate::plot::{Figure, Point};
 
-/// Up to so many tokens every query is compared with its direct sum, beyond that a sample of [`SAMPLE`].
+/// Up to so many tokens every query is compared with its direct sum, beyond that a sample of [`SAMPLE`], or fewer.
 const ALL: usize = 8192;
 const SAMPLE: usize = 4096;
 /// Queries whose direct sums are timed, at most.
 const TIMED: usize = 4096;
+/// Scores that are formed for either, at most.
+const SCORES: usize = 1 << 33;
 
 /// Normal keys, values and queries, the largest score of which is the range.
 #[derive(Debug, Clone)]
@@ -51,6 +53,8 @@ pub struct Measured {
     pub direct_queries: usize,
     /// Seconds of one pass over the numbers.
     pub bytes_seconds: f64,
+    /// Seconds for a token of a stream, under a causal mask; nothing where the range is too large for one.
+    pub push_seconds: Option<f64>,
 }
 
 impl<R: Real> Numbers<R> {
@@ -114,7 +118,7 @@ pub fn measure<R: Real>(numbers: &Numbers<R>, causal: bool, backward: bool) -> R
     let max_error = error(&exact, causal, &out)?;
     let gradient_error =
         if backward && tokens <= ALL { Some(gradient_error(&exact, &attention, &gradients)?) } else { None };
-    let timed = if tokens <= 4 * TIMED { tokens } else { TIMED };
+    let timed = if tokens <= 4 * TIMED { tokens } else { TIMED.min(SCORES / 4 / tokens).max(64) };
     let direct =
         attention.clone().route(Route::Direct).mask(if timed < tokens { Mask::None } else { attention_mask(causal) });
     let some = HeadInputs { queries: &numbers.queries[..timed], ..numbers.inputs() };
@@ -138,7 +142,28 @@ pub fn measure<R: Real>(numbers: &Numbers<R>, causal: bool, backward: bool) -> R
         direct_seconds: direct_seconds * share,
         direct_queries: timed,
         bytes_seconds,
+        push_seconds: if causal { push_seconds(numbers)? } else { None },
     })
+}
+
+/// Seconds for a token of a stream: the mean over as many as 65,536, in the faster of two runs.
+fn push_seconds<R: Real>(numbers: &Numbers<R>) -> Result<Option<f64>> {
+    let end = |list: &[R], above: bool| {
+        list.iter().copied().reduce(|a, b| if (b > a) == above { b } else { a }).expect("there are tokens")
+    };
+    let count = numbers.keys.len().min(1 << 16);
+    let largest = end(&numbers.queries, true).larger(R::ZERO - end(&numbers.queries, false));
+    let mut best = f64::INFINITY;
+    for _ in 0..2 {
+        let (low, high) = (end(&numbers.keys, false), end(&numbers.keys, true));
+        let Ok(mut head) = StreamingHead::<R>::new(low, high, largest) else { return Ok(None) };
+        let start = Instant::now();
+        for i in 0..count {
+            std::hint::black_box(head.push(numbers.keys[i], numbers.values[i], numbers.queries[i])?);
+        }
+        best = best.min(start.elapsed().as_secs_f64() / count as f64);
+    }
+    Ok(Some(best))
 }
 
 fn attention_mask(causal: bool) -> Mask {
@@ -152,16 +177,23 @@ fn error<R: Real>(exact: &Numbers<f64>, causal: bool, out: &[R]) -> Result<f64> 
         (0..tokens).collect()
     } else {
         let mut random = ChaCha8Rng::seed_from_u64(7);
-        (0..SAMPLE).map(|_| random.random_range(0..tokens)).collect()
+        let share = if causal { 16 } else { 1 };
+        (0..SAMPLE.min(SCORES / share / tokens).max(16)).map(|_| random.random_range(0..tokens)).collect()
     };
     let direct = FastAttention::new().route(Route::Direct);
     let largest = exact.values.iter().fold(f64::MIN_POSITIVE, |a, b| a.max(b.abs()));
+    let off = |place: usize, mean: f64| (mean - out[place].to_f64()).abs() / largest;
+    if !causal {
+        let queries: Vec<f64> = places.iter().map(|&place| exact.queries[place]).collect();
+        let mut means = vec![0.0; queries.len()];
+        direct.forward(HeadInputs { queries: &queries, ..exact.inputs() }, &mut means)?;
+        return Ok(places.iter().zip(means).fold(0.0, |worst, (&place, mean)| f64::max(worst, off(place, mean))));
+    }
     let one = |&place: &usize| {
-        let seen = if causal { place + 1 } else { tokens };
         let mut mean = [0.0];
-        let (keys, values) = (&exact.keys[..seen], &exact.values[..seen]);
+        let (keys, values) = (&exact.keys[..=place], &exact.values[..=place]);
         direct.forward(HeadInputs { keys, values, queries: &exact.queries[place..=place] }, &mut mean)?;
-        Ok((mean[0] - out[place].to_f64()).abs() / largest)
+        Ok(off(place, mean[0]))
     };
     places.par_iter().map(one).try_reduce(|| 0.0, |a, b| Ok(a.max(b)))
 }

@@ -11,3 +11,4 @@ pub mod picture;
 pub mod plot;
 pub mod printed_units;
 pub mod report;
+pub mod text_bench;

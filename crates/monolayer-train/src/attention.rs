@@ -9,10 +9,11 @@
 // Only what is inlined into `vectorized` is compiled for wider vector units.
 #![allow(clippy::inline_always, clippy::needless_range_loop)]
 
+use monolayer::Mask;
 use monolayer::arithmetic::kernels::{Real, sum_of_lanes};
 use monolayer::attention::{FastAttention, Gradients, HeadInputs};
 
-/// Sequences of at least so many tokens take the way in linear time, where heads have size 1 and see everything.
+/// Sequences of at least so many tokens take the way in linear time, where heads have size 1.
 pub const LONG: usize = 4096;
 
 /// Queries handled at once.
@@ -114,7 +115,11 @@ impl<'a, R: Real> Sequence<'a, R> {
 
     /// Whether the way in linear time is taken.
     pub fn is_long(&self) -> bool {
-        self.size == 1 && !self.causal && self.n >= LONG
+        self.size == 1 && self.n >= LONG
+    }
+
+    fn in_linear_time(&self) -> FastAttention {
+        FastAttention::new().mask(if self.causal { Mask::Causal } else { Mask::None })
     }
 
     fn inputs(&self) -> HeadInputs<'a, R> {
@@ -125,7 +130,7 @@ impl<'a, R: Real> Sequence<'a, R> {
     /// [`Self::forward`] in linear time; false, and nothing done, where numbers are not finite.
     pub fn forward_long(&self, mixed: &mut [R], width: usize) -> bool {
         let mut out = vec![R::ZERO; self.n];
-        let done = FastAttention::new().forward(self.inputs(), &mut out).is_ok();
+        let done = self.in_linear_time().forward(self.inputs(), &mut out).is_ok();
         if done {
             out.iter().enumerate().for_each(|(t, &g)| mixed[t * width] = g);
         }
@@ -142,7 +147,7 @@ impl<'a, R: Real> Sequence<'a, R> {
     ) -> bool {
         let upstream: Vec<R> = (0..self.n).map(|t| d_mixed[t * width]).collect();
         let mut gradients = Gradients::default();
-        if FastAttention::new().backward(self.inputs(), &upstream, &mut gradients).is_err() {
+        if self.in_linear_time().backward(self.inputs(), &upstream, &mut gradients).is_err() {
             return false;
         }
         let add = |to: &mut [R], from: &[R]| to.iter_mut().zip(from).for_each(|(to, &x)| *to += x);
@@ -273,5 +278,65 @@ impl<'a, R: Real> Sequence<'a, R> {
                 dq[c * self.stride + first..][..lanes].copy_from_slice(&dq_lanes[c][..lanes]);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{RngExt as _, SeedableRng as _};
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+
+    /// Outputs and gradients of queries, keys and values by the plain way and in linear time.
+    type BothWays<R> = [[Vec<R>; 2]; 4];
+
+    fn both_ways<R: Real>(n: usize, scale: f64, causal: bool, tied: bool) -> BothWays<R> {
+        let mut rng = ChaCha8Rng::seed_from_u64(n as u64);
+        let mut list = |scale: f64| -> Vec<R> {
+            (0..n)
+                .map(|_| R::from_f64(scale * (rng.random_range(-1.0..1.0_f64) + rng.random_range(-1.0..1.0))))
+                .collect()
+        };
+        let (q, k, own, upstream) = (list(scale), list(scale), list(1.0), list(1.0));
+        let v = if tied { k.clone() } else { own };
+        let sequence = Sequence { q: &q, k: &k, v: &v, stride: n, n, size: 1, causal };
+        assert!(sequence.is_long());
+        let zeros = || vec![R::ZERO; n];
+        let (mut plain, mut long, mut softmax) = (zeros(), zeros(), vec![Softmax::default(); n]);
+        sequence.forward(&mut Scratch::default(), &mut plain, 1, &mut softmax);
+        assert!(sequence.forward_long(&mut long, 1));
+        let mut found = [(); 2].map(|()| [zeros(), zeros(), zeros()]);
+        let [[dq, dk, dv], [long_dq, long_dk, long_dv]] = &mut found;
+        let dv = (!tied).then_some(&mut dv[..]);
+        sequence.backward(&mut Scratch::default(), (&plain, &upstream, 1), &softmax, dq, dk, dv);
+        assert!(sequence.backward_long((&upstream, 1), long_dq, long_dk, (!tied).then_some(&mut long_dv[..])));
+        let [[dq, dk, dv], [long_dq, long_dk, long_dv]] = found;
+        [[plain, long], [dq, long_dq], [dk, long_dk], [dv, long_dv]]
+    }
+
+    fn agree<R: Real>(tolerance: f64) {
+        for (scale, causal, tied) in
+            [(1.0, false, false), (1.0, true, false), (3.0, false, true), (3.0, true, true), (1e-4, true, false)]
+        {
+            for (i, [plain, long]) in both_ways::<R>(LONG + 77, scale, causal, tied).iter().enumerate() {
+                let largest = plain.iter().fold(0.0, |a: f64, b| a.max(b.to_f64().abs()));
+                for (t, (a, b)) in plain.iter().zip(long).enumerate() {
+                    let error = (a.to_f64() - b.to_f64()).abs();
+                    assert!(error <= tolerance * largest, "{i} {t} {scale} {causal} {tied}: {a:?} {b:?}");
+                }
+            }
+        }
+    }
+
+    // The plain way adds up all tokens one after another, which rounds more than the other way.
+    #[test]
+    fn both_ways_agree_in_f64() {
+        agree::<f64>(4.0 * LONG as f64 * f64::EPSILON);
+    }
+
+    #[test]
+    fn both_ways_agree_in_f32() {
+        agree::<f32>(4.0 * LONG as f64 * f64::from(f32::EPSILON));
     }
 }

@@ -3,6 +3,7 @@
 mod attention;
 mod memorize;
 mod peer;
+mod text;
 mod train;
 
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use clap::Subcommand;
 use monolayer::arithmetic::kernels::Real;
 use monolayer::context_map::Groups;
 use monolayer::context_map::search::Search;
+use monolayer::model::AttentionSums;
 use monolayer::{AnyModel, Dataset, Error, Model};
 use monolayer_lab::bench;
 use monolayer_train::products_alone::fastest;
@@ -44,6 +46,7 @@ enum Name {
     #[command(after_help = "Example: monolayer bench context train.conll")]
     Context(context::MapArgs),
     Memorize(memorize::Args),
+    Text(text::Args),
     Train(train::Args),
     /// Running a compiled model: skipping hidden units that cannot be active, compared with plain matrix products
     #[command(after_help = "Example: monolayer bench predict model test.conll")]
@@ -63,6 +66,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
         Name::Attention(args) => attention::run(args, shared),
         Name::Context(map) => context_search(map, shared),
         Name::Memorize(args) => memorize::run(args),
+        Name::Text(args) => text::run(args, shared),
         Name::Train(args) => train::run(args),
         Name::Predict { model, data } => {
             let (model, data) = (AnyModel::open(model)?, Dataset::open(data)?);
@@ -83,10 +87,10 @@ fn predict<R: Real>(model: &Model<R>, data: &Dataset) -> Result<Outcome> {
     let label = |_: usize, scores: &[R]| arg_max(scores);
     let start = Instant::now();
     let sparse = model.sparse(&inputs);
-    let gated = model.run_with(&inputs, sparse.as_ref(), &|_| {}, label);
+    let gated = model.run_with(&inputs, (sparse.as_ref(), AttentionSums::Plain), &|_| {}, label);
     let gated_seconds = start.elapsed().as_secs_f64();
     let start = Instant::now();
-    let dense = model.run_with(&inputs, None, &|_| {}, label);
+    let dense = model.run_with(&inputs, (None, AttentionSums::Plain), &|_| {}, label);
     let dense_seconds = start.elapsed().as_secs_f64();
     let (ratio, same) = (dense_seconds / gated_seconds, gated == dense);
     let used = if sparse.is_some() { "through the gates" } else { "no gates found, plain products" };

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use monolayer::data::{self, Labels, Split};
-use monolayer::model::Predictions;
+use monolayer::model::certificate_file::claimed_labels;
+use monolayer::model::{AttentionSums, Predictions};
 use monolayer::{AnyModel, Dataset, Error};
 use serde_json::{Value, json};
 
 use super::generate::split;
-use super::{DataArgs, Outcome, READS, Shared};
+use super::{DOES, DataArgs, Outcome, READS, Shared};
 use crate::output::{Progress, say};
 
 /// Run a model on a dataset
@@ -20,6 +21,9 @@ use crate::output::{Progress, say};
 /// DATA is a file, a task, or a sentence: an argument with white space that is no file. Standard input (-) is text without
 /// labels, a sentence per line, unless --format says otherwise. Prints one line per token, with the token and its label (or its
 /// output vector), and a blank line between sequences. If the data has labels, the accuracy is printed to stderr.
+///
+/// Certificates speak of programs that form plain sums. So does this one, but for sequences of 4,096 tokens and more whose
+/// labels no certificate in DIR is about: there attention takes linear time, and a line on stderr says so.
 #[derive(clap::Args)]
 #[command(after_help = "Example: monolayer predict model test.conll --json
          monolayer predict model \"May sails in May .\"")]
@@ -35,6 +39,9 @@ pub struct Args {
     /// Training data: also print the accuracy of giving each word its most frequent label in this data
     #[arg(long, value_name = "DATA", help_heading = READS)]
     majority: Option<String>,
+    /// How attention is summed: by plain sums, of which certificates speak, or in linear time where sequences are long
+    #[arg(long, value_parser = ["auto", "plain", "linear"], default_value = "auto", help_heading = DOES)]
+    attention: String,
 }
 
 pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
@@ -43,8 +50,13 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     let outside = warn_outside(&model, &data, shared);
     let progress = Progress::new(shared, "predicting", data.tokens(), "tokens");
     // Exact models are evaluated in rational arithmetic.
-    let predictions = model.predict_with(&data, &|tokens| progress.add(tokens))?;
+    let sums = args.sums(&model, &data)?;
+    let predictions = model.predict_by(&data, sums, &|tokens| progress.add(tokens))?;
     drop(progress);
+    if sums == AttentionSums::LinearTime {
+        let what = "attention in linear time (long sequences): certificates do not speak of labels computed this way";
+        say(shared, &format!("{what}; --attention plain forms plain sums"));
+    }
     let names = model.label_names();
     let accuracy = predictions.accuracy(&data, names);
 
@@ -56,6 +68,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
         "outside": outside,
         "accuracy": accuracy,
         "sequences_right": sequences_right,
+        "attention": if sums == AttentionSums::Plain { "plain sums" } else { "linear time" },
     });
     match &predictions {
         Predictions::Labels(labels) => {
@@ -96,6 +109,16 @@ pub fn warn_outside(model: &AnyModel, data: &Dataset, shared: &Shared) -> Option
 }
 
 impl Args {
+    /// How attention is summed. Plain where a certificate of the directory is about the labels of this data.
+    fn sums(&self, model: &AnyModel, data: &Dataset) -> Result<AttentionSums> {
+        let linear = model.linear_sums(data);
+        if self.attention != "auto" || linear == AttentionSums::Plain {
+            return Ok(if self.attention == "plain" { AttentionSums::Plain } else { linear });
+        }
+        let claimed = claimed_labels(&self.model, &model.config().dtype)?;
+        Ok(if claimed.is_some_and(|claimed| claimed.hash == data.hash()) { AttentionSums::Plain } else { linear })
+    }
+
     /// The data to run the model on, of tokens as the model reads them; `whole` if a text is one sequence to it.
     fn open(&self, split: Split, whole: bool, shared: &Shared) -> Result<Dataset> {
         let sentence = |text: &str| {

@@ -47,3 +47,29 @@ fn standard_input_is_text_unless_said_otherwise() {
     let columns = run_with_input(&["predict", &model, "-", "--format", "conll", "--json"], DATA).json();
     assert_eq!((&columns["labels"], &columns["accuracy"]), (&text["labels"], &json!(1.0)));
 }
+
+/// A text of 4,500 words is one long sequence. Its model has a certificate, which speaks of plain sums.
+#[test]
+fn long_sequences_and_certificates() {
+    let files = Files::new();
+    let words: Vec<String> = (0..4500_u32).map(|i| format!("w{}", i * i % 211 % 60 + i / 300)).collect();
+    let text = files.put("text.txt", &words.join(" "));
+    let model = files.path("model");
+    assert_eq!(run(&["memorize", "--text", &text, "--out", &model, "-q", "--candidates", "64", "--unchecked"]).code, 0);
+    let predict = |more: &[&str]| run(&[&["predict", &model, "--text", &text, "--json"], more].concat());
+    let own = predict(&[]);
+    let (json, said) = (own.json(), own.stderr.clone());
+    assert_eq!(json["attention"], "plain sums", "{said}");
+    assert!(!said.contains("linear time"));
+    let linear = predict(&["--attention", "linear"]);
+    assert_eq!(linear.json()["attention"], "linear time");
+    assert!(linear.stderr.contains("certificates do not speak"), "{}", linear.stderr);
+    assert_eq!(linear.json()["labels"], json["labels"]);
+    // Without the certificate nothing is said of labels, and with other data neither.
+    std::fs::remove_file(std::path::Path::new(&model).join("certificate.json")).unwrap();
+    assert_eq!(predict(&[]).json()["attention"], "linear time");
+    assert_eq!(predict(&["--attention", "plain"]).json()["attention"], "plain sums");
+    // Short sequences are summed plainly, whatever is asked for.
+    let short = run(&["predict", &model, "w1 w2", "--attention", "linear", "--json"]);
+    assert_eq!(short.json()["attention"], "plain sums");
+}

@@ -3,5 +3,6 @@
 mod configs;
 mod engine;
 mod gradients;
+mod long;
 mod parity;
 mod run;

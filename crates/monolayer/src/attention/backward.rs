@@ -22,6 +22,7 @@ use super::limits::Limits;
 use super::moments::{BLOCK, BinnedTokens, moments};
 use super::panels::{Bins, Chebyshev, Evaluate, polynomials};
 use super::plan::{Extent, Plan, bits, exponential, positive, widest};
+use super::powers_of_two::{Power, exponent};
 use super::{Gradients, HeadInputs};
 
 /// Tokens of a chunk: a thread takes one after another.
@@ -37,16 +38,24 @@ struct Queries {
     means: Vec<f64>,
 }
 
+/// Whether products of values with keys and queries stay clear of overflow and underflow.
+pub(super) fn is_moderate<R: Real>(extent: &Extent, limits: Limits<R>) -> bool {
+    let spread = (limits.high.to_f64() * 0.5 - limits.low.to_f64() * 0.5).abs();
+    let limits = 2.0_f64.powi(-600)..2.0_f64.powi(600);
+    spread == 0.0 || limits.contains(&spread) && extent.is_moderate()
+}
+
 /// The gradients of keys, values and queries.
 pub(super) fn backward<R: Real>(
     plan: &Plan,
     extent: &Extent,
-    inputs: HeadInputs<R>,
-    upstream: &[R],
-    limits: Limits<R>,
+    (inputs, upstream): (HeadInputs<R>, &[R]),
+    (limits, largest): (Limits<R>, f64),
     gradients: &mut Gradients<R>,
 ) {
     let middle = middle(limits);
+    // Upstream gradients are divided by a power of two, and the result is multiplied by it.
+    let power = exponent(largest);
     let bins = key_moments(plan, extent, inputs.keys, inputs.values, middle);
     let used = used_panels(plan, inputs.queries);
     let tables = match plan.nodes {
@@ -54,9 +63,10 @@ pub(super) fn backward<R: Real>(
         12 => (query_tables::<12>(plan, &bins, &used), polynomials::<12> as Evaluate),
         _ => (query_tables::<16>(plan, &bins, &used), polynomials::<16> as Evaluate),
     };
-    let queries = query_pass(&plan.panels, (&tables.0, tables.1), inputs.queries, upstream, &mut gradients.queries);
+    let tables = (&tables.0[..], tables.1);
+    let queries = query_pass(&plan.panels, tables, inputs.queries, (upstream, power), &mut gradients.queries);
     let bins = query_bins(plan, extent, inputs.queries, &queries);
-    key_pass(plan, extent, &bins, inputs, middle, gradients);
+    key_pass((plan, extent), (&bins, power), inputs, middle, gradients);
 }
 
 /// Of each panel: the polynomials of g, of its derivative and of 1 / D.
@@ -89,9 +99,10 @@ fn query_pass<R: Real>(
     panels: &Grading,
     (rows, evaluate): (&[f64], Evaluate),
     queries: &[R],
-    upstream: &[R],
+    (upstream, power): (&[R], i32),
     dy: &mut [R],
 ) -> Queries {
+    let (shrink, back) = (Power::new(-power), Power::new(power));
     let mut found = Queries { weights: vec![0.0; queries.len()], means: vec![0.0; queries.len()] };
     let of_queries = queries.par_chunks(CHUNK).zip(upstream.par_chunks(CHUNK)).zip(dy.par_chunks_mut(CHUNK));
     let of_found = found.weights.par_chunks_mut(CHUNK).zip(found.means.par_chunks_mut(CHUNK));
@@ -109,10 +120,10 @@ fn query_pass<R: Real>(
                         evaluate(rows, (3, f), &numbers[..block.len()], &places, values);
                     }
                     for (i, at) in block.enumerate().take(BLOCK) {
-                        let upstream = upstream[at].to_f64();
+                        let upstream = shrink.times(upstream[at].to_f64());
                         means[at] = values[0][i];
                         weights[at] = upstream * values[2][i];
-                        dy[at] = R::from_f64(upstream * values[1][i]);
+                        dy[at] = R::from_f64(back.times(upstream * values[1][i]));
                     }
                 }
             },
@@ -179,9 +190,8 @@ fn key_tables(plan: &Plan, width: f64, panels: &Grading, bins: &Bins) -> Vec<f64
 
 /// dv and dk from panels of keys.
 fn key_pass<R: Real>(
-    plan: &Plan,
-    extent: &Extent,
-    bins: &Bins,
+    (plan, extent): (&Plan, &Extent),
+    (bins, power): (&Bins, i32),
     HeadInputs { keys, values, .. }: HeadInputs<R>,
     middle: f64,
     gradients: &mut Gradients<R>,
@@ -191,6 +201,7 @@ fn key_pass<R: Real>(
     let half = (delta / positive(extent.largest)).min(positive(width) / 2.0);
     let panels = Grading::new(half, bits(2.0 * plan.reach / delta), width / 2.0);
     let rows = key_tables(plan, width, &panels, bins);
+    let back = Power::new(power);
     let of_keys = keys.par_chunks(CHUNK).zip(values.par_chunks(CHUNK));
     let out = gradients.keys.par_chunks_mut(CHUNK).zip(gradients.values.par_chunks_mut(CHUNK));
     of_keys.zip(out).for_each(|((keys, values), (dk, dv))| {
@@ -207,9 +218,9 @@ fn key_pass<R: Real>(
                         polynomials::<NODES>(&rows, (3, f), &numbers[..block.len()], &places, found);
                     }
                     for (i, at) in block.enumerate().take(BLOCK) {
-                        dv[at] = R::from_f64(found[0][i]);
+                        dv[at] = R::from_f64(back.times(found[0][i]));
                         let centered = values[at].to_f64() - middle;
-                        dk[at] = R::from_f64(centered * found[1][i] - found[2][i]);
+                        dk[at] = R::from_f64(back.times(centered * found[1][i] - found[2][i]));
                     }
                 }
             },

@@ -8,17 +8,15 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use crate::arithmetic::kernels::{self, Real as _};
 
-use super::plan::{Extent, U, truncation, widest};
+use super::grading::short;
+use super::plan::{Extent, U, truncation, widest, widest_slope};
 use super::running::{Running, half_width};
+use super::scan::{CHUNK, TokenSums, chunks, scan, total};
 
 /// Queries of a block, side by side.
 pub(super) const BLOCK: usize = 16;
-/// Tokens of a chunk: a thread takes one after another.
-pub(super) const CHUNK: usize = 2048;
 
 /// Which moments, of bins how wide.
 #[derive(Debug, Clone, Copy)]
@@ -32,15 +30,13 @@ pub(super) struct CausalPlan {
 }
 
 impl CausalPlan {
-    fn new(extent: &Extent, tolerance: f64, terms: usize) -> Self {
+    fn new(extent: &Extent, terms: usize, delta: f64, half: f64, left: f64) -> Self {
         let n = extent.keys as f64;
-        let delta = widest(terms, tolerance.max(f64::EPSILON) / 4.0);
-        let half = half_width(delta, extent.largest);
         // Bin numbers must be exact.
         let exact = extent.high.abs().max(extent.low.abs()) / half < 2.0_f64.powi(48);
         let bins = if exact { (extent.high - extent.low) / (2.0 * half) + 2.0 } else { 1e18 };
         let additions = (CHUNK + extent.keys / CHUNK + BLOCK + 2 * terms + 12) as f64 + bins;
-        let relative = truncation(terms, delta) + (2.0 * delta).exp() * additions * U + 4.0 * n * f64::MIN_POSITIVE;
+        let relative = left + (2.0 * delta).exp() * additions * U + 4.0 * n * f64::MIN_POSITIVE;
         let bound = 2.0 * relative / (1.0 - relative) + 2.0 * U * (5.0 * n.max(1.0).ln() + 3.0 * delta + 4.0);
         let cost = n * (20e-9 + bins * (0.9e-9 + 0.15e-9 * terms as f64));
         Self { terms, delta, half, bins: bins as usize, cost, bound }
@@ -48,8 +44,22 @@ impl CausalPlan {
 
     /// The cheaper of two.
     pub fn best(extent: &Extent, tolerance: f64) -> Self {
-        let (a, b) = (Self::new(extent, tolerance, 12), Self::new(extent, tolerance, 16));
+        let plan = |terms| {
+            let delta = widest(terms, tolerance.max(f64::EPSILON) / 4.0);
+            Self::new(extent, terms, delta, half_width(delta, extent.largest), truncation(terms, delta))
+        };
+        let (a, b) = (plan(12), plan(16));
         if a.cost <= b.cost { a } else { b }
+    }
+
+    /// The plan for gradients: the derivative of the polynomial must be as exact as itself, and no bin wider than all keys.
+    pub fn for_gradients(extent: &Extent, tolerance: f64) -> Self {
+        let terms = 16;
+        let (delta, left) = widest_slope(terms, tolerance.max(f64::EPSILON) / 32.0);
+        let (half, width) = (half_width(delta, extent.largest), extent.high - extent.low);
+        let half = if width > 0.0 { half.min(short(width / 2.0)) } else { half };
+        let plan = Self::new(extent, terms, delta, half, left);
+        Self { cost: 4.0 * plan.cost, bound: 4.0 * plan.bound + 16.0 * U, ..plan }
     }
 }
 
@@ -69,19 +79,47 @@ pub(super) struct Masked<'a> {
 
 /// The keys so far: their moments, the smallest and the largest.
 #[derive(Clone)]
-struct PrefixState<const Q: usize> {
-    running: Running<Q>,
+pub(super) struct PrefixState<const Q: usize> {
+    pub running: Running<Q>,
     low: f64,
     high: f64,
 }
 
 impl<const Q: usize> PrefixState<Q> {
+    /// No keys yet.
+    pub fn new(plan: &CausalPlan, extent: &Extent) -> Self {
+        let running = Running::<Q>::new(plan.delta, plan.half, extent.low, extent.high);
+        Self { running, low: f64::INFINITY, high: f64::NEG_INFINITY }
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> usize {
+        self.running.bins() * size_of::<[[f64; Q]; 2]>()
+    }
+
     #[inline(always)]
-    fn add(&mut self, k: f64, v: f64) {
+    pub fn add(&mut self, k: f64, v: f64) {
         self.running.add(k, v);
         (self.low, self.high) = (if k < self.low { k } else { self.low }, if k > self.high { k } else { self.high });
     }
 
+    /// The key of the top score of each query of a block, whose first token is `first`; keys of the block are not added yet.
+    #[inline(always)]
+    pub fn tops(&self, [k, _, y]: &TokenBlock, count: usize, first: usize, prefix: usize) -> [f64; BLOCK] {
+        let mut top = [0.0; BLOCK];
+        let (mut low, mut high) = (self.low, self.high);
+        for i in 0..count {
+            (low, high) = (low.min(k[i]), high.max(k[i]));
+            top[i] = if y[i] < 0.0 { low } else { high };
+            if first + i < prefix {
+                top[i] = if y[i] < 0.0 { self.low } else { self.high };
+            }
+        }
+        top
+    }
+}
+
+impl<const Q: usize> TokenSums for PrefixState<Q> {
     fn join(&mut self, other: &Self) {
         self.running.join(&other.running);
         (self.low, self.high) = (self.low.min(other.low), self.high.max(other.high));
@@ -97,14 +135,36 @@ pub(super) fn causal(plan: &CausalPlan, extent: &Extent, all: Masked) {
 }
 
 fn run<const Q: usize>(plan: &CausalPlan, extent: &Extent, all: Masked) {
-    let (n, prefix) = (all.tokens, all.prefix.min(all.tokens));
-    let running = Running::<Q>::new(plan.delta, plan.half, extent.low, extent.high);
-    let empty = PrefixState { running, low: f64::INFINITY, high: f64::NEG_INFINITY };
+    let visit = |range: Range<usize>, mut state: PrefixState<Q>| {
+        let (mut means, mut tokens) = ([0.0; CHUNK], [[0.0; BLOCK]; 3]);
+        for first in range.clone().step_by(BLOCK) {
+            let length = BLOCK.min(range.end - first);
+            (all.load)(first..first + length, &mut tokens);
+            let found = kernels::vectorized(
+                #[inline(always)]
+                || block(&mut state, &tokens, length, first, all.prefix),
+            );
+            means[first - range.start..][..length].copy_from_slice(&found[..length]);
+        }
+        (all.store)(range.start / CHUNK, &means[..range.len()]);
+    };
+    prefix_scan::<Q>(plan, extent, (all.tokens, all.prefix), all.load, visit);
+}
+
+/// Shows `visit` each chunk of tokens with the keys that all its queries see: the prefix, and those of the chunks before.
+pub(super) fn prefix_scan<const Q: usize>(
+    plan: &CausalPlan,
+    extent: &Extent,
+    (tokens, prefix): (usize, usize),
+    load: &(dyn Fn(Range<usize>, &mut TokenBlock) + Sync),
+    visit: impl Fn(Range<usize>, PrefixState<Q>) + Sync,
+) {
+    let empty = PrefixState::<Q>::new(plan, extent);
     let sum = |range: Range<usize>| {
         let (mut state, mut block) = (empty.clone(), [[0.0; BLOCK]; 3]);
         for start in range.clone().step_by(BLOCK) {
             let length = BLOCK.min(range.end - start);
-            (all.load)(start..start + length, &mut block);
+            load(start..start + length, &mut block);
             kernels::vectorized(
                 #[inline(always)]
                 || {
@@ -116,51 +176,23 @@ fn run<const Q: usize>(plan: &CausalPlan, extent: &Extent, all: Masked) {
         }
         state
     };
-    let chunks = (0..n).step_by(CHUNK).map(|start| start..(start + CHUNK).min(n));
-    // The prefix in chunks of its own, then the chunks after it.
-    let parts: Vec<_> = (0..prefix).step_by(CHUNK).map(|start| start..(start + CHUNK).min(prefix)).collect();
-    let mut state = empty.clone();
-    parts.into_par_iter().map(sum).collect::<Vec<_>>().iter().for_each(|part| state.join(part));
-    let parts: Vec<_> = chunks.map(|range| range.start.max(prefix)..range.end.max(prefix)).collect();
-    let mut before: Vec<PrefixState<Q>> = parts.into_par_iter().map(sum).collect();
-    for part in &mut before {
-        std::mem::swap(part, &mut state);
-        state.join(part);
-    }
-    before.into_par_iter().enumerate().for_each(|(i, mut state)| {
-        let (mut means, mut tokens) = ([0.0; CHUNK], [[0.0; BLOCK]; 3]);
-        let count = CHUNK.min(n - i * CHUNK);
-        for start in (0..count).step_by(BLOCK) {
-            let (first, length) = (i * CHUNK + start, BLOCK.min(count - start));
-            (all.load)(first..first + length, &mut tokens);
-            let found = kernels::vectorized(
-                #[inline(always)]
-                || block(&mut state, &tokens, length, first, prefix),
-            );
-            means[start..start + length].copy_from_slice(&found[..length]);
-        }
-        (all.store)(i, &means[..count]);
-    });
+    let prefix = prefix.min(tokens);
+    let state = total(&chunks(0..prefix), empty.bytes(), empty.clone(), sum);
+    let after = |range: Range<usize>| sum(range.start.max(prefix)..range.end.max(prefix));
+    scan(&chunks(0..tokens), empty.bytes(), state, after, visit);
 }
 
 /// The means of the queries of a block, whose first token is `first`. Adds their keys to the state.
 #[inline(always)]
 fn block<const Q: usize>(
     state: &mut PrefixState<Q>,
-    [k, v, y]: &TokenBlock,
+    tokens: &TokenBlock,
     count: usize,
     first: usize,
     prefix: usize,
 ) -> [f64; BLOCK] {
-    let mut top = [0.0; BLOCK];
-    let (mut low, mut high) = (state.low, state.high);
-    for i in 0..count {
-        (low, high) = (low.min(k[i]), high.max(k[i]));
-        top[i] = if y[i] < 0.0 { low } else { high };
-        if first + i < prefix {
-            top[i] = if y[i] < 0.0 { state.low } else { state.high };
-        }
-    }
+    let top = state.tops(tokens, count, first, prefix);
+    let [k, v, y] = tokens;
     let [mut total, mut sum] = state.running.sums(y, &top);
     for j in prefix.saturating_sub(first)..count {
         for i in 0..BLOCK {

@@ -9,6 +9,7 @@ use crate::arithmetic::kernels::{self, Real};
 
 use super::Gradients;
 use super::limits::Limits;
+use super::powers_of_two::{Power, exponent, inverse_power, shrinking};
 
 /// Products of queries and keys that are worth a thread of their own.
 const PARALLEL: usize = 1 << 17;
@@ -116,19 +117,56 @@ impl<R: Real> DirectSums<R> {
     }
 }
 
+/// The proved error of gradients by direct sums, as docs/attention.md measures it.
+pub(super) fn gradient_bound<R: Real>(keys: usize, queries: usize) -> f64 {
+    let u = R::UNIT_ROUNDOFF.to_f64();
+    4.0 * bound::<R>(keys) + (block_size(queries) + 32) as f64 * u
+}
+
+/// Queries of a block of gradients. By their number alone, so that sums do not depend on threads.
+fn block_size(queries: usize) -> usize {
+    queries.div_ceil(16).max(64)
+}
+
+/// A query and its upstream gradient, both as they are divided by powers of two, too.
+struct ScaledQuery<R> {
+    y: R,
+    scaled: R,
+    upstream: R,
+}
+
+/// The exponents of the powers of two that numbers are divided by, so that no product of them overflows.
+struct Exponents {
+    keys: i32,
+    values: i32,
+    queries: i32,
+    upstream: i32,
+}
+
 impl<R: Real> DirectSums<R> {
     /// The gradients of keys, values and queries, by direct sums.
     pub fn backward(&self, queries: &[R], upstream: &[R], seen: CountSeen, gradients: &mut Gradients<R>) {
-        // Blocks of queries depend on their number alone, so that sums do not depend on threads.
-        let size = queries.len().div_ceil(16).max(64);
+        let largest = |list: &[R]| shrinking::<R>(list.iter().fold(0.0, |a: f64, b| a.max(b.to_f64().abs())));
+        let width = self.ends.last().map_or(R::ZERO, |&(low, high)| high - low);
+        let by = Exponents {
+            keys: shrinking::<R>(width.to_f64()),
+            values: largest(&self.values),
+            queries: largest(queries),
+            upstream: largest(upstream),
+        };
+        let [of_keys, of_values, of_queries, of_upstream] =
+            [by.keys, by.values, by.queries, by.upstream].map(inverse_power::<R>);
+        let values: Vec<R> = self.values.iter().map(|&v| v * of_values).collect();
+        let size = block_size(queries.len());
         let block = |(i, dy): (usize, &mut [R])| {
             let mut weights = vec![R::ZERO; self.keys.len()];
             let mut sums = [vec![R::ZERO; self.keys.len()], vec![R::ZERO; self.keys.len()]];
             for (j, dy) in dy.iter_mut().enumerate() {
-                let at = i * size + j;
+                let y = queries[i * size + j];
+                let query = ScaledQuery { y, scaled: y * of_queries, upstream: upstream[i * size + j] * of_upstream };
                 *dy = kernels::vectorized(
                     #[inline(always)]
-                    || self.slopes((queries[at], upstream[at]), seen(at), &mut weights, &mut sums),
+                    || self.slopes(&query, (&values, of_keys), seen(i * size + j), &mut weights, &mut sums),
                 );
             }
             sums
@@ -140,28 +178,43 @@ impl<R: Real> DirectSums<R> {
             gradients.keys.iter_mut().zip(dk).for_each(|(sum, &x)| *sum += x);
             gradients.values.iter_mut().zip(dv).for_each(|(sum, &x)| *sum += x);
         }
+        let back = by.values + by.upstream + exponent(self.back.to_f64());
+        let enlarge = |list: &mut [R], e: i32| {
+            let power = Power::new(e);
+            list.iter_mut().for_each(|x| *x = R::from_f64(power.times(x.to_f64())));
+        };
+        enlarge(&mut gradients.keys, back + by.queries);
+        enlarge(&mut gradients.values, by.upstream);
+        enlarge(&mut gradients.queries, back + by.keys + exponent(self.enlarge.to_f64()));
     }
 
     /// What a query and its upstream gradient add to the gradients of keys and values; the gradient of the query.
     #[inline(always)]
-    fn slopes(&self, (y, upstream): (R, R), seen: usize, weights: &mut [R], [dk, dv]: &mut [Vec<R>; 2]) -> R {
+    fn slopes(
+        &self,
+        query: &ScaledQuery<R>,
+        (values, of_keys): (&[R], R),
+        seen: usize,
+        weights: &mut [R],
+        [dk, dv]: &mut [Vec<R>; 2],
+    ) -> R {
         if seen == 0 {
             return R::ZERO;
         }
-        let top = self.weigh(y, seen, weights);
+        let top = self.weigh(query.y, seen, weights);
         let weights = &mut weights[..seen];
-        let (keys, values) = (&self.keys[..seen], &self.values[..seen]);
+        let (keys, values) = (&self.keys[..seen], &values[..seen]);
         let total = kernels::sum(weights);
         let mean = kernels::dot(weights, values) / total;
         let (dk, dv) = (&mut dk[..seen], &mut dv[..seen]);
         let mut moved = R::ZERO;
         for i in 0..seen {
             let weight = weights[i] / total;
-            let apart = weight * (values[i] - mean) * self.back;
-            dv[i] += upstream * weight;
-            dk[i] += upstream * (apart * y);
-            moved += apart * (keys[i] - top);
+            let apart = weight * (values[i] - mean);
+            dv[i] += query.upstream * weight;
+            dk[i] += query.upstream * (apart * query.scaled);
+            moved += apart * ((keys[i] - top) * of_keys);
         }
-        moved * self.enlarge * upstream
+        moved * query.upstream
     }
 }

@@ -16,6 +16,7 @@
 
 mod backward;
 mod causal;
+mod causal_backward;
 mod direct;
 mod forward;
 mod grading;
@@ -23,7 +24,10 @@ mod limits;
 mod moments;
 mod panels;
 mod plan;
+mod powers_of_two;
+mod query_sums;
 mod running;
+mod scan;
 mod streaming;
 
 use std::ops::Range;
@@ -90,7 +94,8 @@ pub struct Work {
     pub bins: usize,
     /// Nodes at which g was evaluated; 0 for direct sums and causal masks.
     pub nodes: usize,
-    /// The proved error, over the largest distance of a value from the middle of the values.
+    /// The proved error, over the largest distance of a value from the middle of the values; of gradients, over what
+    /// docs/attention.md compares them with.
     pub bound: f64,
 }
 
@@ -156,7 +161,7 @@ fn causal_forward<R: Real>(plan: &CausalPlan, known: &Known<R>, inputs: HeadInpu
         }
     };
     // Each chunk is written once, by whoever computes it.
-    let chunks: Vec<_> = out.chunks_mut(causal::CHUNK).map(Mutex::new).collect();
+    let chunks: Vec<_> = out.chunks_mut(scan::CHUNK).map(Mutex::new).collect();
     let store = |chunk: usize, means: &[f64]| {
         let mut out = chunks[chunk].lock().unwrap_or_else(PoisonError::into_inner);
         for (out, mean) in out.iter_mut().zip(means) {
@@ -261,20 +266,30 @@ impl FastAttention {
             gradients.queries.fill(R::ZERO);
             return Ok(direct_work::<R>(0));
         };
-        Limits::new("upstream gradient", upstream)?;
-        let plan = if prefix.is_some() { None } else { self.plan::<R>(&known, 3, backward::FINER) };
-        let Some(plan) = plan else {
-            let seen = |i: usize| prefix.map_or(n, |prefix| n.min(prefix.max(i + 1)));
-            DirectSums::new(inputs.keys, known.keys, inputs.values, known.limits).backward(
-                inputs.queries,
-                upstream,
-                &seen,
-                gradients,
-            );
-            return Ok(direct_work::<R>(n));
-        };
-        backward::backward(&plan, &known.extent, inputs, upstream, known.limits, gradients);
-        Ok(moments_work(&plan))
+        let of_upstream = Limits::new("upstream gradient", upstream)?;
+        let largest = of_upstream.high.to_f64().max(-of_upstream.low.to_f64());
+        // Where gradients may be beyond the type, errors over the largest of them may be, too: direct sums have smaller ones.
+        let fits = powers_of_two::fits::<R>(&known.extent, known.limits, largest);
+        if let Some(prefix) = prefix.filter(|_| fits) {
+            let plan = CausalPlan::for_gradients(&known.extent, self.tolerance_for::<R>());
+            if !self.is_direct::<R>(&known, plan.cost / GRADIENT) && plan.bins <= MOST_BINS {
+                let all = (inputs, upstream, prefix);
+                causal_backward::backward(&plan, &known.extent, all, (known.limits, largest), gradients);
+                return Ok(Work { route: Route::Moments, bins: plan.bins, nodes: 0, bound: plan.bound });
+            }
+        } else if prefix.is_none()
+            && fits
+            && backward::is_moderate(&known.extent, known.limits)
+            && let Some(plan) = self.plan::<R>(&known, 3, backward::FINER)
+        {
+            backward::backward(&plan, &known.extent, (inputs, upstream), (known.limits, largest), gradients);
+            return Ok(moments_work(&plan));
+        }
+        let seen = |i: usize| prefix.map_or(n, |prefix| n.min(prefix.max(i + 1)));
+        let sums = DirectSums::new(inputs.keys, known.keys, inputs.values, known.limits);
+        sums.backward(inputs.queries, upstream, &seen, gradients);
+        let bound = direct::gradient_bound::<R>(n, inputs.queries.len());
+        Ok(Work { bound, ..direct_work::<R>(n) })
     }
 
     /// [`Self::forward`] for sequences packed one after another, `offsets` as in [`crate::Dataset`], and several heads: all
@@ -401,6 +416,9 @@ impl FastAttention {
         (!self.is_direct(known, plan.cost) && 2 * plan.bins.count <= MOST_BINS).then_some(plan)
     }
 }
+
+/// Direct gradients take so many times as long as direct means, of which a causal mask leaves half.
+const GRADIENT: f64 = 1.5;
 
 /// More bins than this would take too much memory; direct sums take their place.
 const MOST_BINS: usize = 1 << 16;

@@ -111,6 +111,15 @@ pub(super) fn widest(terms: usize, left: f64) -> f64 {
     largest_below(left, (1e-9, most), |delta| truncation(terms, delta))
 }
 
+/// The widest bins for which so many terms, 12 or more, and their derivative leave at most this; and what they leave.
+pub(super) fn widest_slope(terms: usize, left: f64) -> (f64, f64) {
+    // The j-th Chebyshev polynomial is j^2 times as steep as it is large.
+    let leaves = |delta: f64| truncation(terms, delta) * (1.1 * (terms * terms) as f64 / delta).max(1.0);
+    let most = if left < 1e-12 { 1.0 } else { 2.0 };
+    let delta = largest_below(left, (1e-9, most), leaves);
+    (delta, leaves(delta))
+}
+
 /// What interpolation at so many nodes leaves, over the largest value, for the ellipse of parameter rho.
 fn interpolation(nodes: usize, rho: f64) -> f64 {
     4.0 * (1.0 + BEYOND) / (ANGLE.cos() - BEYOND) * rho.powi(1 - nodes as i32) / (rho - 1.0)

@@ -8,7 +8,7 @@ use super::directory::{self, Config};
 use super::exact::{self, map_model};
 use super::explain::{Explanation, Neighbor, Trace};
 use super::source::Source;
-use super::{Model, Predictions, Storage, exact_file};
+use super::{AttentionSums, Model, Predictions, Storage, exact_file};
 use crate::arithmetic::kernels::Real;
 use crate::arithmetic::matrix::Matrix;
 use crate::data::context::START;
@@ -180,14 +180,35 @@ impl AnyModel {
         with_model!(self, model => model.with_mean_pooling().into())
     }
 
-    /// Runs the model on a dataset.
+    /// Runs the model on a dataset, with the sums of [`Self::sums_for`].
     pub fn predict(&self, data: &Dataset) -> Result<Predictions> {
         self.predict_with(data, &|_| ())
     }
 
     /// The same; `on_progress` hears how many more tokens are done.
     pub fn predict_with(&self, data: &Dataset, on_progress: &(dyn Fn(usize) + Sync)) -> Result<Predictions> {
-        with_floats!(self, model => model.predict_with(data, on_progress), model => predict_exactly(model, data))
+        self.predict_by(data, self.sums_for(data), on_progress)
+    }
+
+    /// How attention is computed on a dataset: in linear time where sequences are long, by plain sums where the model was
+    /// computed from this dataset, for its certificate speaks of plain sums. Exact models know no other.
+    pub fn sums_for(&self, data: &Dataset) -> AttentionSums {
+        with_floats!(self, model => model.sums_for(data), _model => AttentionSums::Plain)
+    }
+
+    /// Linear time if some sequence of a dataset is so long that it is taken, and some head can take it.
+    pub fn linear_sums(&self, data: &Dataset) -> AttentionSums {
+        with_floats!(self, model => model.linear_sums(data), _model => AttentionSums::Plain)
+    }
+
+    /// Runs the model on a dataset with these sums; `on_progress` hears how many more tokens are done.
+    pub fn predict_by(
+        &self,
+        data: &Dataset,
+        sums: AttentionSums,
+        on_progress: &(dyn Fn(usize) + Sync),
+    ) -> Result<Predictions> {
+        with_floats!(self, model => model.predict_with(data, sums, on_progress), model => predict_exactly(model, data))
     }
 
     /// How many tokens of a dataset get their label; `None` where the data has no labels of the model's kind.

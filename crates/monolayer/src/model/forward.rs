@@ -11,6 +11,7 @@ use rayon::prelude::*;
 
 use crate::arithmetic::kernels::{self, Real};
 use crate::arithmetic::matrix::Matrix;
+use crate::attention::{FastAttention, HeadInputs};
 use crate::paper::attention::{Attention, AttentionKind, Mask};
 use crate::paper::feed_forward::FeedForward;
 use crate::paper::transformer::Transformer;
@@ -20,7 +21,45 @@ pub const BLOCK: usize = 512;
 /// Hidden units evaluated at a time: the hidden layer of a block of tokens stays in a core's cache.
 const UNITS: usize = 512;
 /// A single sequence longer than this has its attention spread over the threads.
-const LONG: usize = 4 * BLOCK;
+pub const LONG: usize = 4 * BLOCK;
+
+/// Sequences of so many tokens can have their attention in linear time ([`crate::attention`]). Shorter ones gain nothing that
+/// anybody would notice.
+pub const LINEAR: usize = 4096;
+
+/// How the means of attention are formed.
+///
+/// ```
+/// use monolayer::model::AttentionSums;
+/// use monolayer::{Dataset, Memorizer};
+///
+/// let data = Dataset::from_sequences(&[["a", "b"]], &[["X", "Y"]])?;
+/// let compiled = Memorizer::new().compile(&data)?;
+/// assert_eq!(compiled.model().sums_for(&data), AttentionSums::Plain);
+/// # Ok::<(), monolayer::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttentionSums {
+    /// A score for every query and key, exponentials, sums: the programs that certificates speak of.
+    Plain,
+    /// Softmax heads of size 1 over sequences of [`LINEAR`] tokens or more in linear time, unless their mask is a band or a
+    /// matrix; everything else plain.
+    LinearTime,
+}
+
+impl AttentionSums {
+    /// Whether it changes how a layer is computed on some sequence of these lengths.
+    pub fn changes<R>(self, attention: &Attention<R>, lengths: impl IntoIterator<Item = usize>) -> bool {
+        self == Self::LinearTime && is_linear(attention) && lengths.into_iter().any(|length| length >= LINEAR)
+    }
+}
+
+/// Whether a layer can be computed in linear time.
+fn is_linear<R>(attention: &Attention<R>) -> bool {
+    attention.kind == AttentionKind::Softmax
+        && matches!(attention.mask, Mask::None | Mask::Causal | Mask::Prefix(_))
+        && attention.heads.iter().any(|head| head.w_q.rows == 1)
+}
 
 /// Consecutive sequences of about [`BLOCK`] tokens, as ranges of sequence numbers.
 pub fn blocks(offsets: &[usize]) -> Vec<Range<usize>> {
@@ -37,22 +76,36 @@ pub fn blocks(offsets: &[usize]) -> Vec<Range<usize>> {
 
 /// Runs the Transformer on packed sequences: `offsets` as in [`crate::Dataset`], `h` row-major `[tokens, d]`, in place.
 pub fn transform<R: Real>(transformer: &Transformer<R>, offsets: &[usize], h: &mut [R]) {
-    transform_from(transformer, offsets, false, h);
+    transform_from(transformer, (offsets, false), AttentionSums::Plain, h);
 }
 
 /// [`transform`]; with `start`, the first token of each sequence is the start token.
-pub fn transform_from<R: Real>(transformer: &Transformer<R>, offsets: &[usize], start: bool, h: &mut [R]) {
+pub fn transform_from<R: Real>(
+    transformer: &Transformer<R>,
+    (offsets, start): (&[usize], bool),
+    sums: AttentionSums,
+    h: &mut [R],
+) {
     let d = transformer.d;
     if let Some(block) = &transformer.pre_feed_forward {
-        feed_forward(block, d, h);
+        long_feed_forward(block, d, h);
     }
     for layer in &transformer.layers {
         if let Some(block) = &layer.attention {
-            attend_from(block, d, offsets, start, h);
+            attend_from(block, d, (offsets, start), sums, h);
         }
         if let Some(block) = &layer.feed_forward {
-            feed_forward(block, d, h);
+            long_feed_forward(block, d, h);
         }
+    }
+}
+
+/// [`feed_forward`]; the blocks of many tokens are spread over the threads.
+fn long_feed_forward<R: Real>(block: &FeedForward<R>, d: usize, h: &mut [R]) {
+    if h.len() > LONG * d {
+        h.par_chunks_mut(BLOCK * d).for_each(|h| feed_forward(block, d, h));
+    } else {
+        feed_forward(block, d, h);
     }
 }
 
@@ -115,11 +168,17 @@ pub fn feed_forward_seen<R: Real>(
 
 /// Eqs. 2 and 5 on packed sequences, in place.
 pub fn attend<R: Real>(attention: &Attention<R>, d: usize, offsets: &[usize], h: &mut [R]) {
-    attend_from(attention, d, offsets, false, h);
+    attend_from(attention, d, (offsets, false), AttentionSums::Plain, h);
 }
 
 /// [`attend`]; with `start`, the first token of each sequence is the start token.
-pub fn attend_from<R: Real>(attention: &Attention<R>, d: usize, offsets: &[usize], start: bool, h: &mut [R]) {
+pub fn attend_from<R: Real>(
+    attention: &Attention<R>,
+    d: usize,
+    (offsets, start): (&[usize], bool),
+    sums: AttentionSums,
+    h: &mut [R],
+) {
     let tokens = h.len() / d;
     let first = offsets[0];
     let mut mixed = Vec::new();
@@ -143,6 +202,9 @@ pub fn attend_from<R: Real>(attention: &Attention<R>, d: usize, offsets: &[usize
             let range = window[0] - first..window[1] - first;
             let out = &mut mixed[range.start * s..range.end * s];
             let sequence = Projected { s, tokens, range: range.clone(), q: &q, k: &k, v: &v };
+            if sums.changes(attention, [range.len()]) && sequence.mix_in_linear_time(&attention.mask, start, out) {
+                continue;
+            }
             if range.len() > LONG {
                 out.par_chunks_mut(BLOCK * s).enumerate().for_each(|(i, out)| {
                     sequence.mix(attention.kind, &attention.mask, start, i * BLOCK, out);
@@ -166,6 +228,18 @@ struct Projected<'a, R> {
 }
 
 impl<R: Real> Projected<'_, R> {
+    /// The value mixtures of all queries of a head of size 1; false, and nothing done, where it is larger and where numbers are
+    /// not finite.
+    fn mix_in_linear_time(&self, mask: &Mask, start: bool, out: &mut [R]) -> bool {
+        // The start token is seen by all.
+        let mask = match mask {
+            Mask::Prefix(k) => Mask::Prefix(k + usize::from(start)),
+            mask => mask.clone(),
+        };
+        let [queries, keys, values] = [self.q, self.k, self.v].map(|rows| &rows[self.range.clone()]);
+        self.s == 1 && FastAttention::new().mask(mask).forward(HeadInputs { keys, values, queries }, out).is_ok()
+    }
+
     /// The value mixtures of the queries from place `first` on, one row of `out` each.
     fn mix(&self, kind: AttentionKind, mask: &Mask, start: bool, first: usize, out: &mut [R]) {
         let component = |x, c| {

@@ -38,6 +38,7 @@ use sparse::Sparse;
 pub use crate::data::Orderings;
 pub use any_model::AnyModel;
 pub use decode::{Generator, TokenFeed};
+pub use forward::AttentionSums;
 pub use names::ModelNames;
 pub use sequence_domain::SequenceDomain;
 pub use source::{Source, TextSource};
@@ -179,7 +180,7 @@ impl<R: Real> Model<R> {
     /// The scores of the labels, or the outputs, for each token of packed inputs: `each` sees the row of a token.
     /// The hidden units of compiled models are evaluated through their gates.
     pub fn run<O: Send>(&self, inputs: &Inputs<R>, each: impl Fn(usize, &[R]) -> O + Sync) -> Vec<O> {
-        self.run_with(inputs, self.sparse(inputs).as_ref(), &|_| (), each)
+        self.run_with(inputs, (self.sparse(inputs).as_ref(), AttentionSums::Plain), &|_| (), each)
     }
 
     /// Which hidden units can fire for which of the words, where that saves work.
@@ -198,7 +199,7 @@ impl<R: Real> Model<R> {
     pub fn run_with<O: Send>(
         &self,
         inputs: &Inputs<R>,
-        sparse: Option<&Sparse<R>>,
+        (sparse, sums): (Option<&Sparse<R>>, AttentionSums),
         on_progress: &(dyn Fn(usize) + Sync),
         each: impl Fn(usize, &[R]) -> O + Sync,
     ) -> Vec<O> {
@@ -211,24 +212,47 @@ impl<R: Real> Model<R> {
                 match (sparse, &inputs.tokens, &self.transformer.layers[..]) {
                     (Some(sparse), InputTokens::Words(ids), [layer]) => {
                         if let Some(attention) = &layer.attention {
-                            forward::attend_from(attention, self.transformer.d, offsets, inputs.start, &mut h);
+                            let d = self.transformer.d;
+                            forward::attend_from(attention, d, (offsets, inputs.start), sums, &mut h);
                         }
                         if let Some(block) = &layer.feed_forward {
                             sparse.feed_forward(block, &ids[first..last], &mut h);
                         }
                     }
-                    _ => forward::transform_from(&self.transformer, offsets, inputs.start, &mut h),
+                    _ => forward::transform_from(&self.transformer, (offsets, inputs.start), sums, &mut h),
                 }
-                let rows = self.read_out(h);
-                let width = rows.len() / (last - first);
-                let row = |t: usize| &rows[(t - first) * width..(t - first + 1) * width];
-                let own = sequences.flat_map(|i| inputs.own(i));
-                let out: Vec<O> = own.map(|(t, at)| each(t, row(at))).collect();
+                let own: Vec<_> = sequences.flat_map(|i| inputs.own(i)).collect();
+                let out = self.read_rows(&h, first, &own, &each);
                 on_progress(out.len());
                 out
             })
             .collect();
         blocks.into_iter().flatten().collect()
+    }
+
+    /// What `each` makes of the tokens of a block: their numbers in the dataset and among the inputs, in order. Those of a long
+    /// sequence are read out some at a time, on several threads: there may be many labels.
+    fn read_rows<O: Send>(
+        &self,
+        h: &[R],
+        first: usize,
+        own: &[(usize, usize)],
+        each: &(impl Fn(usize, &[R]) -> O + Sync),
+    ) -> Vec<O> {
+        let d = self.transformer.d;
+        let some = |(i, h): (usize, &[R])| -> Vec<O> {
+            let start = first + i * forward::BLOCK;
+            let rows = self.read_out(h.to_vec());
+            let width = rows.len() * d / h.len();
+            let from = own.partition_point(|&(_, at)| at < start);
+            let own = own[from..].iter().take_while(|&&(_, at)| at < start + h.len() / d);
+            own.map(|&(t, at)| each(t, &rows[(at - start) * width..(at - start + 1) * width])).collect()
+        };
+        if h.len() <= forward::LONG * d {
+            return some((0, h));
+        }
+        let parts: Vec<Vec<O>> = h.par_chunks(forward::BLOCK * d).enumerate().map(some).collect();
+        parts.into_iter().flatten().collect()
     }
 
     /// The vectors of tokens `first..last`, positions added.
@@ -252,13 +276,36 @@ impl<R: Real> Model<R> {
         h
     }
 
-    /// Runs the model on a dataset.
+    /// Runs the model on a dataset, with the sums of [`Self::sums_for`].
     pub fn predict(&self, data: &Dataset) -> Result<Predictions> {
-        self.predict_with(data, &|_| ())
+        self.predict_with(data, self.sums_for(data), &|_| ())
     }
 
-    /// The same; `on_progress` hears how many more tokens are done.
-    pub fn predict_with(&self, data: &Dataset, on_progress: &(dyn Fn(usize) + Sync)) -> Result<Predictions> {
+    /// The sums for a dataset: in linear time where sequences are long, plain where the model was computed from this dataset, for
+    /// its certificate speaks of plain sums.
+    pub fn sums_for(&self, data: &Dataset) -> AttentionSums {
+        let linear = self.linear_sums(data);
+        let computed = matches!(self.source, Source::Memorize { .. } | Source::Context { .. });
+        let own = linear == AttentionSums::LinearTime && computed && self.source.data_hash() == Some(&data.hash());
+        if own { AttentionSums::Plain } else { linear }
+    }
+
+    /// Linear time if some sequence of a dataset is so long that it is taken, and some head can take it.
+    pub fn linear_sums(&self, data: &Dataset) -> AttentionSums {
+        let linear = AttentionSums::LinearTime;
+        let lengths = || data.ranges().map(|range| range.len() + usize::from(self.start().is_some()));
+        let mut attentions = self.transformer.layers.iter().filter_map(|layer| layer.attention.as_ref());
+        let changes = attentions.any(|attention| linear.changes(attention, lengths()));
+        if changes { linear } else { AttentionSums::Plain }
+    }
+
+    /// The same with these sums; `on_progress` hears how many more tokens are done.
+    pub fn predict_with(
+        &self,
+        data: &Dataset,
+        sums: AttentionSums,
+        on_progress: &(dyn Fn(usize) + Sync),
+    ) -> Result<Predictions> {
         let inputs = self.inputs(data)?;
         let sparse = self.sparse(&inputs);
         let overflow = |t: usize| {
@@ -269,13 +316,13 @@ impl<R: Real> Model<R> {
             )
         };
         if self.head.is_some() {
-            let labels = self.run_with(&inputs, sparse.as_ref(), on_progress, |_, scores| {
+            let labels = self.run_with(&inputs, (sparse.as_ref(), sums), on_progress, |_, scores| {
                 scores.iter().all(|x| x.finite()).then(|| arg_max(scores) as u32)
             });
             let bad = labels.iter().position(Option::is_none);
             bad.map_or_else(|| Ok(Predictions::Labels(labels.into_iter().flatten().collect())), |t| Err(overflow(t)))
         } else {
-            let rows = self.run_with(&inputs, sparse.as_ref(), on_progress, |_, h| {
+            let rows = self.run_with(&inputs, (sparse.as_ref(), sums), on_progress, |_, h| {
                 h.iter().map(|x| x.to_f64()).collect::<Vec<f64>>()
             });
             if let Some(t) = rows.iter().position(|row| row.iter().any(|x| !x.is_finite())) {

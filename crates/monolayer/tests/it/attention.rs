@@ -65,7 +65,7 @@ fn check_all<R: Real>(keys: &[R], values: &[R], queries: &[R]) {
     }
 }
 
-fn in_f32(x: &[f64]) -> Vec<f32> {
+pub(crate) fn in_f32(x: &[f64]) -> Vec<f32> {
     x.iter().map(|&x| (x as f32).clamp(f32::MIN, f32::MAX)).collect()
 }
 
@@ -75,7 +75,7 @@ fn check_both(keys: &[f64], values: &[f64], queries: &[f64]) {
 }
 
 /// Numbers of one scale, around zero or far from it, in clusters, or with an outlier.
-fn wild(count: usize) -> impl Strategy<Value = Vec<f64>> {
+pub(crate) fn wild(count: usize) -> impl Strategy<Value = Vec<f64>> {
     let scale = prop_oneof![
         Just(1.0),
         (-3.0..3.0_f64).prop_map(|e| 10_f64.powf(e)),
@@ -163,7 +163,7 @@ fn no_tokens_and_no_numbers() {
 }
 
 /// Numbers without a pattern, of a scale.
-fn numbers(count: usize, scale: f64, seed: u64) -> Vec<f64> {
+pub(crate) fn numbers(count: usize, scale: f64, seed: u64) -> Vec<f64> {
     let mut state = seed * 2 + 1;
     let mut next = || {
         state ^= state << 13;

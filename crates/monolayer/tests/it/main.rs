@@ -2,6 +2,7 @@
 
 mod approximate;
 mod attention;
+mod attention_gradients;
 mod balls;
 mod boltzmann;
 mod cells;

@@ -3,8 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use monolayer::arithmetic::kernels::Real;
-use monolayer::model::{Model, Predictions};
-use monolayer::{AnyModel, Dataset};
+use monolayer::arithmetic::matrix::Matrix;
+use monolayer::model::forward::LINEAR;
+use monolayer::model::{AttentionSums, Model, Predictions, Source};
+use monolayer::paper::attention::{Attention, AttentionHead, AttentionKind};
+use monolayer::paper::feed_forward::FeedForward;
+use monolayer::paper::transformer::{Layer, Transformer};
+use monolayer::{AnyModel, Dataset, Mask};
 use serde_json::Value;
 
 fn fixtures() -> Vec<PathBuf> {
@@ -81,4 +86,75 @@ fn progress_adds_up_to_all_tokens() {
     };
     AnyModel::open(&directory).unwrap().predict_with(&data, &add).unwrap();
     assert_eq!(done.into_inner(), data.tokens());
+}
+
+/// A layer of two heads of size 1, on vectors.
+fn model(mask: &Mask, d: usize) -> Model<f64> {
+    let mut numbers = crate::attention::numbers(4000, 0.7, 11).into_iter();
+    let mut matrix = |rows: usize, cols: usize| Matrix::new(rows, cols, numbers.by_ref().take(rows * cols).collect());
+    let layer = {
+        let mut head = || {
+            let [w_q, w_k, w_v] = [(); 3].map(|()| matrix(1, d));
+            AttentionHead { w_q, w_k, w_v, w_o: matrix(d, 1) }
+        };
+        let heads = vec![head(), head()];
+        let attention = Attention { kind: AttentionKind::Softmax, mask: mask.clone(), heads };
+        let (w1, w2) = (matrix(7, d), matrix(d, 7));
+        let feed_forward = FeedForward { w1, b1: matrix(1, 7).data, w2, b2: matrix(1, d).data };
+        Layer { attention: Some(attention), feed_forward: Some(feed_forward) }
+    };
+    let transformer = Transformer { d, pre_feed_forward: None, layers: vec![layer] };
+    let source = Source::Other(serde_json::json!({}));
+    Model { words: None, positions: None, transformer, head: None, outputs: None, source }
+}
+
+/// Sequences of vectors of these lengths.
+fn vectors(lengths: &[usize], d: usize) -> Dataset {
+    let numbers = crate::attention::numbers(lengths.iter().sum::<usize>() * d, 0.5, 5);
+    let mut rows = numbers.chunks_exact(d).map(<[f64]>::to_vec);
+    let sequences: Vec<Vec<Vec<f64>>> = lengths.iter().map(|&n| rows.by_ref().take(n).collect()).collect();
+    Dataset::from_vectors(&sequences, &sequences).unwrap()
+}
+
+fn predicted(model: &Model<f64>, data: &Dataset, sums: AttentionSums) -> Vec<f64> {
+    match model.predict_with(data, sums, &|_| ()).unwrap() {
+        Predictions::Outputs(outputs) => outputs.data,
+        Predictions::Labels(_) => unreachable!("there is no head"),
+    }
+}
+
+#[test]
+fn both_sums_of_long_sequences_agree() {
+    let d = 5;
+    let data = vectors(&[3, LINEAR + 100, LINEAR - 1, LINEAR], d);
+    for mask in [Mask::None, Mask::Causal, Mask::Prefix(50), Mask::Band(3, 2)] {
+        let model = model(&mask, d);
+        let expected = if matches!(mask, Mask::Band(..)) { AttentionSums::Plain } else { AttentionSums::LinearTime };
+        assert_eq!(model.sums_for(&data), expected);
+        assert_eq!(model.sums_for(&vectors(&[LINEAR - 1, 7], d)), AttentionSums::Plain);
+        let [plain, linear] =
+            [AttentionSums::Plain, AttentionSums::LinearTime].map(|sums| predicted(&model, &data, sums));
+        let largest = plain.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
+        let error = plain.iter().zip(&linear).fold(0.0, |worst: f64, (a, b)| worst.max((a - b).abs()));
+        assert!(error <= 1e-11 * largest, "{mask:?} {error} {largest}");
+        // Short sequences are computed the same way, bit for bit; the long one is not, unless it has to be.
+        assert_eq!(plain[..3 * d], linear[..3 * d]);
+        let short = (LINEAR + 103) * d..(2 * LINEAR + 102) * d;
+        assert_eq!(plain[short.clone()], linear[short]);
+        assert_eq!(plain == linear, expected == AttentionSums::Plain);
+    }
+}
+
+#[test]
+fn a_long_sequence_takes_seconds() {
+    let d = 5;
+    let data = vectors(&[100_000], d);
+    let start = std::time::Instant::now();
+    for mask in [Mask::None, Mask::Causal] {
+        let model = model(&mask, d);
+        let Predictions::Outputs(outputs) = model.predict(&data).unwrap() else { unreachable!("there is no head") };
+        assert_eq!(outputs.rows, 100_000);
+    }
+    // Four heads; plain sums take about half a minute.
+    assert!(start.elapsed().as_secs_f64() < 10.0, "{:?}", start.elapsed());
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::Outcome;
 use crate::commands::{DOES, Shared, WRITES};
-use crate::output::{count, say};
+use crate::output::{count, say, table};
 
 /// The peer takes minutes beyond this.
 const LARGEST_PEER: usize = 1 << 16;
@@ -20,9 +20,11 @@ const LARGEST_PEER: usize = 1 << 16;
 /// Rank-1 attention: its time, its error against direct sums, and the time of one pass over the bytes
 ///
 /// Normal keys, values and queries, scaled so that the largest score is the range. The time is that of the fastest run. Errors are
-/// against direct sums in double precision, of all queries up to 8,192 tokens, of a random 4,096 beyond.
+/// against direct sums in double precision, of all queries up to 8,192 tokens, of a random 4,096 beyond, of fewer above two
+/// million. With --figure, runs from 128 tokens up by factors of two.
 #[derive(clap::Args)]
-#[command(after_help = "Example: monolayer bench attention --tokens 65536 --range 20")]
+#[command(after_help = "Example: monolayer bench attention --tokens 65536 --range 20
+         monolayer bench attention --tokens 16777216 --python target/extras-venv/bin/python --figure docs/img/attention.svg")]
 pub struct Args {
     /// Number of tokens
     #[arg(long, default_value_t = 65_536, help_heading = DOES)]
@@ -42,7 +44,7 @@ pub struct Args {
     /// Python with PyTorch, for the comparison (benches/peers/rank1_torch.py)
     #[arg(long, value_name = "PYTHON", help_heading = DOES)]
     python: Option<PathBuf>,
-    /// Draw the time against the number of tokens, from 128 up to `--tokens`
+    /// Draw the time against the number of tokens, from 128 up to `--tokens`; the measured numbers go into a file beside it
     #[arg(long, value_name = "SVG", help_heading = WRITES)]
     figure: Option<PathBuf>,
 }
@@ -124,6 +126,7 @@ fn json_of(args: &Args, measured: &Measured, peer: Option<&Value>) -> Value {
         "direct_seconds": measured.direct_seconds,
         "direct_queries": measured.direct_queries,
         "bytes_seconds": measured.bytes_seconds,
+        "push_seconds": measured.push_seconds,
         "peer_seconds": peer_seconds,
         "ratio": peer_seconds.map(|seconds| seconds / measured.seconds),
         "peer": peer,
@@ -152,6 +155,9 @@ fn text_of(args: &Args, measured: &Measured, peer: Option<&Value>) -> String {
         1e3 * direct_seconds,
         1e3 * bytes_seconds,
     );
+    if let Some(push) = measured.push_seconds {
+        text += &format!("a token of a stream {:.2} microseconds\n", 1e6 * push);
+    }
     if let Some([keys, values, queries]) = measured.gradient_error {
         text += &format!(
             "gradients off by {keys:.1e} (keys), {values:.1e} (values), {queries:.1e} (queries) of their largest entry\n"
@@ -169,14 +175,42 @@ fn draw(args: &Args, path: &Path, shared: &Shared) -> Result<Outcome> {
     while tokens <= args.tokens {
         say(shared, &format!("{} tokens", count(tokens)));
         let (measured, peer) = one(args, tokens)?;
+        say(shared, text_of(args, &measured, peer.as_ref()).trim_end());
         runs.push((measured, peer));
-        tokens *= 4;
+        tokens *= 2;
+    }
+    if runs.is_empty() {
+        return Err(Error::setting("a figure of fewer than 128 `tokens`", "try 65536").into());
     }
     let list: Vec<Value> = runs.iter().map(|(measured, peer)| json_of(args, measured, peer.as_ref())).collect();
-    let text: String = runs.iter().map(|(measured, peer)| text_of(args, measured, peer.as_ref())).collect();
+    let text = table_of(&runs);
     let points: Vec<_> =
         runs.into_iter().map(|(run, peer)| (run, peer.and_then(|peer| peer["seconds"].as_f64()))).collect();
     let svg = figure(&points).scene(720.0, 440.0).svg_file("Time of rank-1 attention against the number of tokens");
     monolayer::fs::replace_file(path, svg.as_bytes())?;
-    Ok(Outcome::done(json!({ "runs": list, "file": path }), format!("{text}wrote {}\n", path.display())))
+    let json = json!({ "runs": list, "file": path });
+    let numbers = path.with_extension("json");
+    monolayer::fs::replace_file(&numbers, format!("{json:#}\n").as_bytes())?;
+    Ok(Outcome::done(json, format!("{text}wrote {} and {}\n", path.display(), numbers.display())))
+}
+
+/// A row for each run.
+fn table_of(runs: &[(Measured, Option<Value>)]) -> String {
+    let titles = ["tokens", "ms", "ns per token", "error", "direct sums, ms", "one pass, ms", "PyTorch, ms", "ratio"];
+    let mut rows = vec![titles.map(str::to_owned).to_vec()];
+    for (run, peer) in runs {
+        let peer = peer.as_ref().and_then(|peer| peer["seconds"].as_f64());
+        let ms = |seconds: f64| format!("{:.3}", 1e3 * seconds);
+        rows.push(vec![
+            count(run.tokens),
+            ms(run.seconds),
+            format!("{:.1}", 1e9 * run.seconds / run.tokens as f64),
+            format!("{:.1e}", run.max_error),
+            ms(run.direct_seconds),
+            ms(run.bytes_seconds),
+            peer.map_or(String::new(), ms),
+            peer.map_or(String::new(), |peer| format!("{:.1}", peer / run.seconds)),
+        ]);
+    }
+    table(&rows, &[])
 }

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use crate::arithmetic::kernels::{Real, dot};
 use crate::data::{Dataset, Tokens};
 use crate::error::{Error, Result};
-use crate::model::{Inputs, Model, forward};
+use crate::model::{AttentionSums, Inputs, Model, forward};
 use crate::paper::attention::{AttentionHead, AttentionKind};
 use along_id::LabelRange;
 use contributions::Contribution;
@@ -139,7 +139,7 @@ impl<R: Real> Model<R> {
         }
         let mut attended = before.clone();
         if let Some(attention) = &self.transformer.layers[0].attention {
-            forward::attend_from(attention, d, &offsets, inputs.start, &mut attended);
+            forward::attend_from(attention, d, (&offsets, inputs.start), AttentionSums::Plain, &mut attended);
         }
         (embedded, before, attended)
     }
