@@ -150,6 +150,11 @@ impl AnyModel {
         known.zip(self.vocabulary()).and_then(|(data, own)| data.get(own.name(start))).or(Some(START))
     }
 
+    /// The rows of the words of a dataset, lengths checked; nothing where the data or the model has vectors.
+    pub(crate) fn word_rows(&self, data: &Dataset) -> Result<Option<Vec<u32>>> {
+        with_floats!(self, model => model.word_rows(data), _model => Ok(None))
+    }
+
     /// The same numbers in double precision; exact ones are rounded.
     pub fn widened(&self) -> Model<f64> {
         with_floats!(

@@ -4,6 +4,7 @@ use super::Unit;
 use crate::arithmetic::kernels::Real;
 use crate::arithmetic::matrix::Matrix;
 use crate::model::Model;
+use crate::paper::feed_forward::FeedForward;
 
 /// The numbers of a gated model, widened to double precision, which changes none of them.
 ///
@@ -22,7 +23,7 @@ pub struct Stored {
     pub key: Vec<f64>,
     /// `W_Q`, over the coordinates of codes.
     pub query: Vec<f64>,
-    /// The hidden units.
+    /// The hidden units, but for spare ones at the end, all of whose weights are 0: they add exactly nothing.
     pub units: Vec<Unit>,
     /// The head's rows, over the coordinates of labels.
     pub head: Matrix<f64>,
@@ -93,7 +94,17 @@ fn units<R: Real>(model: &Model<R>, used: usize) -> Option<Vec<Unit>> {
         let finite = unit.code.iter().chain(&unit.output).chain([&unit.id, &unit.bias]).all(|x| x.is_finite());
         (row[used + 1..].iter().all(zero) && finite).then_some(unit)
     };
-    block.w1.iter_rows().enumerate().map(unit).collect()
+    let used_units = block.b1.len() - spare_units(block);
+    block.w1.iter_rows().enumerate().take(used_units).map(unit).collect()
+}
+
+/// How many hidden units at the end have no weight but 0.
+pub(crate) fn spare_units<R: Real>(block: &FeedForward<R>) -> usize {
+    let zero = |x: &R| *x == R::ZERO;
+    let spare = |&j: &usize| {
+        zero(&block.b1[j]) && block.w1.row(j).iter().all(zero) && block.w2.iter_rows().all(|row| zero(&row[j]))
+    };
+    (0..block.b1.len()).rev().take_while(spare).count()
 }
 
 fn wide<R: Real>(m: &Matrix<R>) -> Matrix<f64> {
