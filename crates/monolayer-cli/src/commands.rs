@@ -7,6 +7,7 @@ mod context;
 mod data;
 mod data_args;
 mod demo;
+mod edit;
 mod exact_layer;
 mod experiment;
 mod explain;
@@ -107,6 +108,7 @@ enum Command {
     Generate(generate::Args),
     Inspect(inspect::Args),
     Explain(explain::Args),
+    Edit(edit::Args),
     Export(export::Args),
     Hardmax(hardmax::Args),
     Unquantized(unquantized::Args),
@@ -158,6 +160,7 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
         Command::Generate(args) => generate::run(args, &cli.shared),
         Command::Inspect(args) => inspect::run(args, &cli.shared),
         Command::Explain(args) => explain::run(args, &cli.shared),
+        Command::Edit(args) => edit::run(args, &cli.shared),
         Command::Export(args) => export::run(args),
         Command::Hardmax(args) => hardmax::run(args, &cli.shared),
         Command::Unquantized(args) => unquantized::run(args, &cli.shared),

@@ -90,6 +90,9 @@ pub struct Args {
     /// dense. The numbers are the same
     #[arg(long, value_enum, default_value = "auto", help_heading = WRITES)]
     storage: StorageArg,
+    /// Spare hidden units of zeros, which `monolayer edit` fills so that shapes stay (default: 64; 0 for tasks)
+    #[arg(long, value_name = "N", help_heading = WRITES)]
+    spare: Option<usize>,
     /// Exit with code 1 if some tokens cannot be memorized
     #[arg(long, help_heading = DOES)]
     strict: bool,
@@ -259,7 +262,8 @@ pub fn report(data: &Dataset, compiled: &Compiled, seconds: f64) -> Value {
         data,
         compiled,
         &json!({
-            "hidden": config.layers[0].hidden,
+            "hidden": config.layers[0].hidden - compiled.spare(),
+            "spare": compiled.spare(),
             "units": { "words": words, "places": places, "contexts": contexts },
             "architecture": choice::architecture(compiled),
             "alternatives": choice::alternatives(compiled),
@@ -310,6 +314,11 @@ fn tokens_note(data: &Dataset, compiled: &Compiled) -> String {
     format!("of {} tokens, {} of them possible{free}", count(data.tokens()), count(compiled.possible()))
 }
 
+/// How many hidden units there are, and how many of zeros behind them.
+pub fn hidden_units(units: usize, spare: usize) -> String {
+    if spare == 0 { count(units) } else { format!("{} and {} spare", count(units), count(spare)) }
+}
+
 /// What was compiled, as a table.
 pub fn table_of(data: &Dataset, compiled: &Compiled, seconds: Option<f64>) -> String {
     let config = compiled.model().config();
@@ -321,7 +330,7 @@ pub fn table_of(data: &Dataset, compiled: &Compiled, seconds: Option<f64>) -> St
     let mut rows = vec![
         row("right", count(compiled.right()), tokens_note(data, compiled)),
         row("sequences right", count(compiled.sequences_right()), format!("of {}", count(data.sequences()))),
-        row("hidden units", count(words + places + contexts), units),
+        row("hidden units", hidden_units(words + places + contexts, compiled.spare()), units),
         row("d", config.d.to_string(), format!("{}, {positions}", config.dtype)),
         row("smallest gap", format!("{:.1e}", compiled.gap()), "of the ids' standard deviation".to_owned()),
     ];
@@ -395,6 +404,9 @@ impl Args {
         }
         if let Some(start) = &self.start {
             memorizer = memorizer.start(start == "yes");
+        }
+        if let Some(spare) = self.spare {
+            memorizer = memorizer.spare(spare);
         }
         if let Some(reads) = self.reads {
             memorizer = memorizer.reads(reads);

@@ -15,7 +15,9 @@ mod pair;
 mod session;
 mod site;
 mod transitions;
+mod undo;
 mod units;
 
 pub use pair::Outcome;
 pub use session::{Edit, Edited, Editor};
+pub use undo::undo;

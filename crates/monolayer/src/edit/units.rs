@@ -3,7 +3,6 @@
 use crate::arithmetic::kernels::Real;
 use crate::arithmetic::matrix::Matrix;
 use crate::memorize::gated::Unit;
-use crate::memorize::gated::stored::spare_units;
 use crate::model::{AnyModel, Model};
 use crate::paper::feed_forward::FeedForward;
 
@@ -31,7 +30,7 @@ fn add<R: Real>(model: &mut Model<R>, units: &[Unit], used: usize) -> Placed {
     let d = model.transformer.d;
     let block = &mut model.transformer.layers[0].feed_forward;
     let hidden = block.as_ref().map_or(0, |block| block.b1.len());
-    let first = block.as_ref().map_or(0, |block| hidden - spare_units(block));
+    let first = block.as_ref().map_or(0, |block| hidden - block.spare_units());
     let after = hidden.max(first + units.len());
     if after > hidden {
         *block = Some(resized(block.as_ref(), d, after));

@@ -12,7 +12,7 @@ pub mod vectors;
 
 pub use compiled::{Compiled, DeepDetails, Details, GatedDetails, HingeDetails};
 pub use label_counts::{LabelCounts, least_parameters};
-pub use settings::{Effort, Memorizer, Method, Precision};
+pub use settings::{Effort, Memorizer, Method, Precision, SPARE};
 
 use std::borrow::Cow;
 

@@ -14,6 +14,7 @@ use crate::arithmetic::matrix::Matrix;
 use crate::data::context::START;
 use crate::data::{Dataset, Tokens, Vocabulary};
 use crate::error::{Error, Result};
+use crate::paper::feed_forward::FeedForward;
 
 /// A model in single or double precision, or with exact numbers.
 ///
@@ -131,6 +132,15 @@ impl AnyModel {
     /// The names, shapes and numbers of its tensors, the numbers in double precision.
     pub fn tensors(&self) -> Vec<(String, Vec<usize>, Vec<f64>)> {
         directory::tensors(&self.widened())
+    }
+
+    /// How many hidden units at the end of its last layer are spare: all of their weights are 0, and edits fill them.
+    pub fn spare_units(&self) -> usize {
+        fn spare<T: Clone + Default + PartialEq>(model: &Model<T>) -> usize {
+            let block = model.transformer.layers.last().and_then(|layer| layer.feed_forward.as_ref());
+            block.map_or(0, FeedForward::spare_units)
+        }
+        with_model!(self, model => spare(model))
     }
 
     /// The names of its labels, where outputs are labels.

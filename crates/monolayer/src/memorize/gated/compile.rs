@@ -50,6 +50,8 @@ struct Compilation<'a> {
     /// The commonest label.
     default: u32,
     hash: String,
+    /// How many spare units there are to be.
+    spare: usize,
 }
 
 /// Memorizes a dataset of words with classes.
@@ -100,6 +102,7 @@ pub fn memorize_words<'a>(
         gap,
         default,
         hash,
+        spare: memorizer.spare_for(data),
     };
     compilation.compile(precision)
 }
@@ -241,6 +244,7 @@ impl Compilation<'_> {
             context_ids: self.view.contexts.count,
             details: Details::Gated(GatedDetails {
                 units: gated.counts,
+                spare: self.spare,
                 ratios,
                 proved_in_single: None,
                 choice: self.choice.map(|choice| choice.with_units(gated.units.len())),
@@ -288,7 +292,7 @@ impl Compilation<'_> {
                 pre_feed_forward: None,
                 layers: vec![Layer {
                     attention: Some(Attention::rank_one(self.view.mask.clone(), &v, &queries, &w_o)),
-                    feed_forward: (!gated.units.is_empty()).then(|| self.block(gated)),
+                    feed_forward: (gated.units.len() + self.spare > 0).then(|| self.block(gated)),
                 }],
             },
             head: Some(self.head(gated)),
@@ -330,14 +334,14 @@ impl Compilation<'_> {
         Words { vocabulary, embedding: embedding.map(|&x| R::from_f64(x)), start }
     }
 
-    /// The hidden units: each reads codes and the context id, and writes to the coordinates of labels.
+    /// The hidden units: each reads codes and the context id, and writes to the coordinates of labels. Spare ones are last.
     fn block<R: Real>(&self, gated: &Gated) -> FeedForward<R> {
-        let (d, q) = (self.view.vectors.d(), gated.units.len());
+        let (d, q) = (self.view.vectors.d(), gated.units.len() + self.spare);
         let (id, first_label) = (self.view.vectors.used, self.view.vectors.used + 1);
         let real = |x: f64| R::from_f64(x);
         let mut block = FeedForward {
             w1: Matrix::new(q, d, vec![R::ZERO; q * d]),
-            b1: gated.units.iter().map(|unit| real(unit.bias)).collect(),
+            b1: gated.units.iter().map(|unit| real(unit.bias)).chain(vec![R::ZERO; self.spare]).collect(),
             w2: Matrix::new(d, q, vec![R::ZERO; q * d]),
             b2: vec![R::ZERO; d],
         };

@@ -4,7 +4,6 @@ use super::Unit;
 use crate::arithmetic::kernels::Real;
 use crate::arithmetic::matrix::Matrix;
 use crate::model::Model;
-use crate::paper::feed_forward::FeedForward;
 
 /// The numbers of a gated model, widened to double precision, which changes none of them.
 ///
@@ -94,17 +93,8 @@ fn units<R: Real>(model: &Model<R>, used: usize) -> Option<Vec<Unit>> {
         let finite = unit.code.iter().chain(&unit.output).chain([&unit.id, &unit.bias]).all(|x| x.is_finite());
         (row[used + 1..].iter().all(zero) && finite).then_some(unit)
     };
-    let used_units = block.b1.len() - spare_units(block);
+    let used_units = block.b1.len() - block.spare_units();
     block.w1.iter_rows().enumerate().take(used_units).map(unit).collect()
-}
-
-/// How many hidden units at the end have no weight but 0.
-pub(crate) fn spare_units<R: Real>(block: &FeedForward<R>) -> usize {
-    let zero = |x: &R| *x == R::ZERO;
-    let spare = |&j: &usize| {
-        zero(&block.b1[j]) && block.w1.row(j).iter().all(zero) && block.w2.iter_rows().all(|row| zero(&row[j]))
-    };
-    (0..block.b1.len()).rev().take_while(spare).count()
 }
 
 fn wide<R: Real>(m: &Matrix<R>) -> Matrix<f64> {
