@@ -1,6 +1,7 @@
 //! `monolayer bench`: measured speed, with the limit measured beside it.
 
 mod attention;
+mod edit;
 mod memorize;
 mod peer;
 mod train;
@@ -43,6 +44,7 @@ enum Name {
     /// The search for a contextual mapping: gap and time for growing numbers of candidates, and the time of one pass
     #[command(after_help = "Example: monolayer bench context train.conll")]
     Context(context::MapArgs),
+    Edit(edit::Args),
     Memorize(memorize::Args),
     Train(train::Args),
     /// Running a compiled model: skipping hidden units that cannot be active, compared with plain matrix products
@@ -62,6 +64,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
         Name::Forward { tokens } => Ok(forward(*tokens)),
         Name::Attention(args) => attention::run(args, shared),
         Name::Context(map) => context_search(map, shared),
+        Name::Edit(args) => edit::run(args, shared),
         Name::Memorize(args) => memorize::run(args),
         Name::Train(args) => train::run(args),
         Name::Predict { model, data } => {

@@ -1,7 +1,7 @@
 //! `monolayer edit`: another label for some contexts, and nothing else changed but what is stated and proved.
 
 mod read_edits;
-mod report;
+pub mod report;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;

@@ -22,7 +22,11 @@ pub struct Along<'a> {
 
 /// A unit that may fire for some id of the range.
 struct Line<'a> {
-    open: OpenUnit<'a>,
+    unit: &'a Unit,
+    /// What it computes before the ReLU at id 0, nearly.
+    start: f64,
+    /// How far what a program computes can be from `start` plus the weight times the id, for every id of the range.
+    error: Up,
     /// What it adds to the score of each label, nearly.
     gains: Vec<f64>,
     /// The sizes of the terms of a gain.
@@ -58,6 +62,36 @@ impl Rivals {
 /// Gains are computed in double precision: this part of the sizes of their terms is millions of times their rounding.
 const SLACK: f64 = 1e-9;
 
+impl Line<'_> {
+    /// What it computes before the ReLU at both ends of an interval, but for its error.
+    fn before(&self, (low, high): Ids) -> [f64; 2] {
+        [self.start + self.unit.id * low, self.start + self.unit.id * high]
+    }
+}
+
+/// What [`FloatFormat::sum_error`] says of sums of so many terms: in the program, and in double precision.
+struct SumRounding {
+    program: (Up, Up),
+    own: (Up, Up),
+    most: f64,
+}
+
+impl SumRounding {
+    fn new(format: &FloatFormat, terms: usize) -> Self {
+        let of = |format: &FloatFormat| {
+            (format.gamma(terms + 1), Up::count(terms + 1) * Up::new(format.subnormal()))
+        };
+        Self { program: of(format), own: of(&DOUBLE), most: format.largest / 4.0 }
+    }
+
+    fn of(&self, sum: Up, own: Up) -> Up {
+        if sum.get() > self.most {
+            return Up::UNKNOWN;
+        }
+        self.program.0 * sum + self.program.1 + self.own.0 * own + self.own.1
+    }
+}
+
 impl<'a> Along<'a> {
     /// A model's units, those that may fire for an id of `range`, at a word and a place.
     pub fn new(
@@ -81,11 +115,12 @@ impl<'a> Along<'a> {
         if sum_above(before[0].max(before[1]), error.get()) <= 0.0 {
             return;
         }
+        let start = open.start;
         let gain = |row: &[f64]| row.iter().zip(&unit.output).map(|(c, o)| c * o).sum::<f64>();
         let size = |row: &[f64]| row.iter().zip(&unit.output).map(|(c, o)| (c * o).abs()).sum::<f64>();
         let gains = self.stored.head.iter_rows().map(gain).collect();
         let gain_sizes = self.stored.head.iter_rows().map(size).collect();
-        self.lines.push(Line { open, gains, gain_sizes });
+        self.lines.push(Line { unit, start, error, gains, gain_sizes });
     }
 
     /// Whether any unit may fire.
@@ -94,11 +129,10 @@ impl<'a> Along<'a> {
     }
 
     /// Where units begin or end to fire, each with how far rounding moves that place.
-    pub fn bends(&self, range: Ids) -> Vec<(f64, f64)> {
+    pub fn bends(&self) -> Vec<(f64, f64)> {
         let bend = |line: &Line| {
-            let slope = line.open.unit.id;
-            let (_, error) = line.open.before(range, &self.format);
-            let (at, off) = (-line.open.start / slope, error.get() / slope.abs());
+            let slope = line.unit.id;
+            let (at, off) = (-line.start / slope, line.error.get() / slope.abs());
             (slope != 0.0 && at.is_finite() && off.is_finite()).then_some((at, off))
         };
         self.lines.iter().filter_map(bend).collect()
@@ -140,7 +174,7 @@ impl<'a> Along<'a> {
         let mut moved = vec![Up::ZERO; width];
         let mut doubtful = Vec::new();
         for (i, line) in self.lines.iter().enumerate() {
-            let (before, error) = line.open.before(ids, &self.format);
+            let (before, error) = (line.before(ids), line.error);
             let lowest = sum_below(before[0].min(before[1]), -error.get());
             let most = sum_above(before[0].max(before[1]), error.get());
             if most <= 0.0 {
@@ -148,7 +182,7 @@ impl<'a> Along<'a> {
             }
             let most = Up::new(most);
             let certain = lowest >= 0.0;
-            for (c, &o) in line.open.unit.output.iter().enumerate().filter(|&(_, &o)| o != 0.0) {
+            for (c, &o) in line.unit.output.iter().enumerate().filter(|&(_, &o)| o != 0.0) {
                 sum[c] = sum[c] + Up::size(o) * most;
                 if certain {
                     ends.iter_mut().zip(before).for_each(|(end, h)| end[c] += o * h);
@@ -160,16 +194,11 @@ impl<'a> Along<'a> {
                 doubtful.push((i, most));
             }
         }
-        let coordinate: Vec<Up> = (0..width).map(|c| self.coordinate_error(sum[c], own[c], moved[c])).collect();
+        // Beside the units, the token itself and the output bias are added up.
+        let rounding = SumRounding::new(&self.format, self.lines.len() + 2);
+        let coordinate: Vec<Up> = (0..width).map(|c| moved[c] + rounding.of(sum[c], own[c])).collect();
         let error = (0..self.stored.bias.len()).map(|l| self.score_error(l, &sum, &coordinate)).collect();
         Scores { ends: ends.map(|end| self.read_out(&end)), error, doubtful }
-    }
-
-    /// How far a coordinate can be off: in the program, and as computed here. Beside the units, the token itself and the output
-    /// bias are added up.
-    fn coordinate_error(&self, sum: Up, own: Up, moved: Up) -> Up {
-        let terms = self.lines.len() + 2;
-        moved + self.format.sum_error(terms, sum) + DOUBLE.sum_error(terms, own)
     }
 
     fn score_error(&self, label: usize, sum: &[Up], coordinate: &[Up]) -> Up {
@@ -188,13 +217,13 @@ impl<'a> Along<'a> {
     /// For each of some units, of those that may fire for an id of an interval, what the score of each label can do when it fires.
     pub fn effects(&self, ids: Ids, labels: usize, of: impl Fn(&Unit) -> bool) -> Vec<Effect> {
         let mut effects = vec![Effect::default(); labels];
-        for line in self.lines.iter().filter(|line| of(line.open.unit)) {
-            let (before, error) = line.open.before(ids, &self.format);
-            if sum_above(before[0].max(before[1]), error.get()) <= 0.0 {
+        for line in self.lines.iter().filter(|line| of(line.unit)) {
+            let before = line.before(ids);
+            if sum_above(before[0].max(before[1]), line.error.get()) <= 0.0 {
                 continue;
             }
             for (effect, row) in effects.iter_mut().zip(self.stored.head.iter_rows()) {
-                for term in row.iter().zip(&line.open.unit.output) {
+                for term in row.iter().zip(&line.unit.output) {
                     // Not by the product, which may underflow.
                     let (positive, zero) = ((*term.0 > 0.0) == (*term.1 > 0.0), *term.0 == 0.0 || *term.1 == 0.0);
                     effect.rises |= !zero && positive;

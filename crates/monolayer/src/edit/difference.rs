@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::model::certificate;
+use crate::model::{AnyModel, certificate};
 use crate::model::directory::{parse_json, read_file};
 
 /// The version of the file.
@@ -100,4 +100,64 @@ impl Difference {
         let path = dir.join(FILE);
         std::fs::write(&path, text + "\n").map_err(|e| Error::io(path, e))
     }
+}
+
+/// What is said of two model directories without running them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compared {
+    /// What difference.json states, where it is of these two.
+    pub stated: Option<Stated>,
+    /// What differs: words, labels, fields of config.json, tensors.
+    pub parts: Vec<String>,
+}
+
+/// What difference.json states of two models.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stated {
+    /// Where labels can change, from the first model to the second.
+    pub changes: Vec<Change>,
+    /// Whether the second was edited from the first, and not the other way round.
+    pub forward: bool,
+}
+
+impl Compared {
+    /// Compares two model directories, which were read.
+    pub fn of(before: &Path, old: &AnyModel, after: &Path, new: &AnyModel) -> Result<Self> {
+        let hashes = [certificate::hashes(before)?, certificate::hashes(after)?];
+        let stated = |dir: &Path, from: &Value, to: &Value| -> Result<Option<Vec<Change>>> {
+            let found = Difference::open(dir)?;
+            Ok(found.filter(|found| found.from == *from && found.to == *to).map(|found| found.changes))
+        };
+        let forward = stated(after, &hashes[0], &hashes[1])?.map(|changes| Stated { changes, forward: true });
+        let backward = stated(before, &hashes[1], &hashes[0])?;
+        let reversed = |change: Change| Change { from: change.to, to: change.from, ..change };
+        let backward = backward
+            .map(|changes| Stated { changes: changes.into_iter().map(reversed).collect(), forward: false });
+        Ok(Self { stated: forward.or(backward), parts: parts(old, new) })
+    }
+}
+
+/// What differs between two models.
+fn parts(old: &AnyModel, new: &AnyModel) -> Vec<String> {
+    let mut parts = Vec::new();
+    let (a, b) = (old.config(), new.config());
+    let mut compare = |name: &str, same: bool| {
+        if !same {
+            parts.push(name.to_owned());
+        }
+    };
+    compare("words", old.vocabulary() == new.vocabulary());
+    compare("labels", old.label_names() == new.label_names());
+    compare("dtype", a.dtype == b.dtype);
+    compare("start token", a.start == b.start);
+    compare("hidden units and masks", a.layers == b.layers);
+    let (old, new) = (old.tensors(), new.tensors());
+    for (name, shape, numbers) in &old {
+        let other = new.iter().find(|tensor| tensor.0 == *name);
+        if other.is_none_or(|other| other.1 != *shape || other.2 != *numbers) {
+            parts.push(name.clone());
+        }
+    }
+    parts.extend(new.iter().filter(|t| old.iter().all(|other| other.0 != t.0)).map(|t| t.0.clone()));
+    parts
 }

@@ -102,7 +102,12 @@ impl Gates {
             let (value, off) = product(i);
             sum_above(value, off)
         };
-        let others = (0..codes.count()).filter(|&i| i != number).map(other).fold(f64::NEG_INFINITY, f64::max);
+        let others = 0..codes.count();
+        let others = match codes.sign_products(&normal) {
+            // All have terms of the same sizes.
+            Some(all) => others.filter(|&i| i != number).map(|i| sum_above(all[i], off)).fold(f64::NEG_INFINITY, f64::max),
+            None => others.filter(|&i| i != number).map(other).fold(f64::NEG_INFINITY, f64::max),
+        };
         let largest = normal.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
         (sum_below(own, -off) > others && largest.is_finite()).then_some(Part { normal, own, off, others, largest })
     }

@@ -29,8 +29,6 @@ pub struct Known {
 pub struct KnownContext {
     /// One of its tokens: of the longest sequence, which rounds most.
     pub token: usize,
-    /// How many tokens have it.
-    pub tokens: usize,
     /// Its id, nearly, and all that programs can compute.
     pub center: f64,
     pub ids: Ids,
@@ -53,22 +51,21 @@ impl Known {
         let data = site.dataset(&given.name, &sequences);
         let view = View::new(&data, &site.vectors, site.mask.clone());
         let label = |t: usize| if let Labels::Classes { label_ids, .. } = &given.labels { label_ids[t] } else { None };
-        let none = (usize::MAX, 0, None, false);
-        let mut contexts: Vec<(usize, usize, Option<u32>, bool)> = vec![none; view.contexts.count];
+        let none = (usize::MAX, None, false);
+        let mut contexts: Vec<(usize, Option<u32>, bool)> = vec![none; view.contexts.count];
         for (t, &context) in view.contexts.of_token.iter().enumerate() {
-            let (token, tokens, seen, contradicts) = &mut contexts[context as usize];
+            let (token, seen, contradicts) = &mut contexts[context as usize];
             if *token == usize::MAX || view.seen(t).0.count() > view.seen(*token).0.count() {
                 *token = t;
             }
-            *tokens += 1;
             *contradicts |= seen.is_some() && label(t).is_some() && *seen != label(t);
             *seen = seen.or(label(t));
         }
         let tokens: Vec<usize> = contexts.iter().map(|context| context.0).collect();
         let mut pairs: HashMap<WordPlace, Vec<KnownContext>> = HashMap::new();
-        for ((token, tokens, _, contradicts), (center, ids)) in contexts.into_iter().zip(ids(site, &view, &tokens)) {
+        for ((token, _, contradicts), (center, ids)) in contexts.into_iter().zip(ids(site, &view, &tokens)) {
             let pair = (view.token_ids[token], site.row(view.place(token).1));
-            pairs.entry(pair).or_default().push(KnownContext { token, tokens, center, ids, contradicts });
+            pairs.entry(pair).or_default().push(KnownContext { token, center, ids, contradicts });
         }
         drop(view);
         Ok(Self { tokens: data.tokens(), data, pairs })

@@ -67,6 +67,9 @@ const WIDTHS: [f64; 5] = [64.0, 256.0, 1024.0, 4096.0, 24.0];
 /// How far a change may reach beyond what was asked for, in steps, and still bear its name.
 const WINDOW: f64 = 16.0;
 
+/// The share of all ids where labels may change that were not asked to, at most.
+const MOST_SLIVERS: f64 = 0.01;
+
 struct Work<'a> {
     site: &'a Site,
     pair: WordPlace,
@@ -86,8 +89,8 @@ struct Made {
 /// Units that would make an edit, and what they would do.
 struct Candidate {
     made: Made,
-    /// Pieces that were not asked for.
-    slivers: usize,
+    /// The width of the pieces that were not asked for.
+    slivers: f64,
 }
 
 /// Why units would not do: another context would change, so far away, which would have to be further.
@@ -150,6 +153,7 @@ impl Work<'_> {
             direction: &direction,
             unit_roundoff: self.site.format.u,
         };
+        let small = 1e-3 * (self.site.range.1 - self.site.range.0);
         let (mut best, mut near): (Option<Candidate>, Option<TooNear>) = (None, None);
         for shape in self.shapes(wanted.label) {
             let mut units = workshop.units(shape, wanted.ids, height);
@@ -163,7 +167,9 @@ impl Work<'_> {
                 Some(Err(found)) if near.as_ref().is_none_or(|near| found.needed < near.needed) => near = Some(found),
                 _ => (),
             }
-            if best.as_ref().is_some_and(|best| best.slivers == 0) {
+            // The two bumps of a width are compared; wider and narrower ones are for where both do not do.
+            let enough = if matches!(shape, Shape::Bump { leftward: true, .. }) { small } else { 0.0 };
+            if best.as_ref().is_some_and(|best| best.slivers <= enough) {
                 break;
             }
         }
@@ -248,8 +254,10 @@ impl Work<'_> {
             let needed = far.fold(0.0, f64::max) + 0.5 * (near.ids.1 - near.ids.0);
             return Some(Err(TooNear { found, needed: needed.max(found.next_up()) }));
         }
-        let slivers = pieces.iter().filter(|piece| piece.change.is_none()).count();
-        Some(Ok(Candidate { made: made.pop().expect("the last"), slivers }))
+        let slivers: f64 = pieces.iter().filter(|piece| piece.change.is_none()).map(|piece| piece.ids.1 - piece.ids.0).sum();
+        // What changes far more than was asked for is no edit.
+        let limit = MOST_SLIVERS * (self.site.range.1 - self.site.range.0);
+        (slivers <= limit).then(|| Ok(Candidate { made: made.pop().expect("the last"), slivers }))
     }
 }
 

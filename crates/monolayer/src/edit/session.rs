@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 
@@ -10,10 +11,11 @@ use super::difference::{Change, Difference, FORMAT, Undo, UnitsAdded};
 use super::known::{Known, KnownContext, ids};
 use super::pair::{EditedPair, Kept, Outcome, Wanted, WordPlace, edit_pair};
 use super::site::Site;
-use super::units::{Placed, add_units};
+use super::units::add_units;
 use crate::context_map::View;
 use crate::data::Dataset;
 use crate::error::{Error, Result};
+use crate::memorize::gated::Unit;
 use crate::model::{AnyModel, Storage};
 
 /// One token of a sequence, and the label that it is to get.
@@ -49,7 +51,7 @@ impl Edit {
 
 /// Edits a model; see [`Edit`].
 pub struct Editor {
-    model: AnyModel,
+    model: Arc<AnyModel>,
     site: Site,
     known: Option<Known>,
 }
@@ -57,10 +59,14 @@ pub struct Editor {
 /// What came of edits.
 #[derive(Debug, Clone)]
 pub struct Edited {
-    model: AnyModel,
+    before: Arc<AnyModel>,
+    /// Made when it is asked for.
+    model: OnceLock<AnyModel>,
+    /// The new units, and how many coordinates codes use.
+    units: Vec<Unit>,
+    used: usize,
     difference: Difference,
     outcomes: Vec<Outcome>,
-    units: usize,
 }
 
 /// An edit as the model sees it.
@@ -75,7 +81,7 @@ impl Editor {
     pub fn new(model: AnyModel, data: Option<&Dataset>) -> Result<Self> {
         let site = Site::new(&model)?;
         let known = data.map(|data| Known::new(&site, &model, data)).transpose()?;
-        Ok(Self { model, site, known })
+        Ok(Self { model: Arc::new(model), site, known })
     }
 
     /// The model as it is.
@@ -163,7 +169,9 @@ impl Editor {
 
     fn no_label(&self, edit: &Edit) -> Error {
         let what = format!("the model has no label {:?}", edit.label);
-        Error::setting(what, format!("its labels are {}", self.site.labels.join(", ")))
+        let (shown, more) = (&self.site.labels[..self.site.labels.len().min(16)], self.site.labels.len().saturating_sub(16));
+        let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+        Error::setting(what, format!("its labels are {}{rest}", shown.join(", ")))
     }
 
     /// All edits of a word at a place, by their numbers.
@@ -191,9 +199,10 @@ impl Editor {
 
     /// The model with all new units, and what it differs in.
     fn edited(&self, pairs: &[EditedPair], outcomes: Vec<Outcome>) -> Edited {
-        let mut model = self.model.clone();
-        let units: Vec<_> = pairs.iter().flat_map(|pair| &pair.units).cloned().collect();
-        let Placed { filled, hidden, appended } = add_units(&mut model, &units, self.site.vectors.used);
+        let units: Vec<Unit> = pairs.iter().flat_map(|pair| &pair.units).cloned().collect();
+        let (hidden, first) = (self.site.hidden, self.site.stored.units.len());
+        let filled = (first..hidden.min(first + units.len())).collect();
+        let appended = (first + units.len()).saturating_sub(hidden);
         let positions = self.site.vectors.positions.is_some();
         let name = |label: usize| self.site.labels[label].clone();
         let mut changes = Vec::new();
@@ -216,14 +225,19 @@ impl Editor {
             changes,
             undo: Some(Undo { hidden, filled, words: self.site.vocabulary.len() }),
         };
-        Edited { model, difference, outcomes, units: units.len() }
+        let (before, used) = (self.model.clone(), self.site.vectors.used);
+        Edited { before, model: OnceLock::new(), units, used, difference, outcomes }
     }
 }
 
 impl Edited {
     /// The model after the edits.
     pub fn model(&self) -> &AnyModel {
-        &self.model
+        self.model.get_or_init(|| {
+            let mut model = (*self.before).clone();
+            add_units(&mut model, &self.units, self.used);
+            model
+        })
     }
 
     /// What it differs in from the model before; without the hashes of their files.
@@ -244,14 +258,14 @@ impl Edited {
 
     /// How many hidden units were added.
     pub fn units_added(&self) -> usize {
-        self.units
+        self.units.len()
     }
 
     /// Writes the model directory with difference.json, whole or not at all; `from` is the directory of the model before.
     pub fn save(&self, from: impl AsRef<Path>, dir: impl AsRef<Path>) -> Result<()> {
         let from = from.as_ref();
         let storage = Storage::of(&AnyModel::open(from)?, from)?;
-        self.model.save_as(storage, dir, |dir| self.difference.write(from, dir))
+        self.model().save_as(storage, dir, |dir| self.difference.write(from, dir))
     }
 }
 

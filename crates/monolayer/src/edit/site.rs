@@ -32,6 +32,8 @@ pub struct Site {
     pub mask: Mask,
     pub vocabulary: Vocabulary,
     pub labels: Vec<String>,
+    /// How many hidden units are stored, spare ones included.
+    pub hidden: usize,
 }
 
 impl Site {
@@ -75,6 +77,7 @@ impl Site {
             vectors,
             mask: attention.mask.clone(),
             vocabulary: words.vocabulary.clone(),
+            hidden: model.transformer.layers[0].feed_forward.as_ref().map_or(0, |block| block.b1.len()),
             labels: model.head.as_ref().map_or_else(Vec::new, |head| head.labels.clone()),
         })
     }
@@ -89,7 +92,7 @@ impl Site {
         self.vectors.positions.as_ref().map_or(LONGEST, |p| p.rows - self.vectors.first_place())
     }
 
-    /// A dataset with the model's words: sequences of rows of its embedding.
+    /// Sequences of rows of the embedding as a dataset, which has no names for them.
     pub fn dataset(&self, name: &str, sequences: &[Vec<u32>]) -> Dataset {
         let mut offsets = vec![0];
         offsets.extend(sequences.iter().scan(0, |end, sequence| {
@@ -98,7 +101,7 @@ impl Site {
         }));
         Dataset {
             name: name.to_owned(),
-            tokens: Tokens::Words { word_ids: sequences.concat(), vocabulary: self.vocabulary.clone() },
+            tokens: Tokens::Words { word_ids: sequences.concat(), vocabulary: Vocabulary::default() },
             labels: Labels::None,
             offsets,
             lines: Vec::new(),

@@ -19,8 +19,10 @@ pub struct Comparison<'a> {
 pub enum Transition {
     /// Nothing.
     None,
-    /// One of these changes, each from a label to another.
+    /// One of these changes, each from a label to another, or none.
     Some(Vec<(usize, usize)>),
+    /// This change, certainly.
+    Certain((usize, usize)),
     /// Anything.
     Any,
 }
@@ -36,7 +38,7 @@ pub struct Piece {
 /// More changes than this on one interval are called any.
 const MOST_CHANGES: usize = 16;
 /// More pieces than this are not cut any further.
-const MOST_PIECES: usize = 20_000;
+const MOST_PIECES: usize = 1000;
 
 impl Comparison<'_> {
     /// What can happen to the label of an id of an interval.
@@ -60,14 +62,18 @@ impl Comparison<'_> {
                 }
             }
         }
-        if found.is_empty() { Transition::None } else { Transition::Some(found) }
+        match (&found[..], old.certain(), new.certain()) {
+            ([], ..) => Transition::None,
+            (_, Some(x), Some(y)) => Transition::Certain((x, y)),
+            _ => Transition::Some(found),
+        }
     }
 
     /// The pieces of a range where labels can change. Inside of `windows`, each with its label, changes into that label are
     /// named; all others may be any.
     pub fn pieces(&self, range: Ids, windows: &[(Ids, usize)]) -> Vec<Piece> {
         let mut cuts: Vec<f64> = vec![range.0, range.1];
-        for (at, off) in self.new.bends(range) {
+        for (at, off) in self.new.bends() {
             cuts.extend([at - 1.01 * off, at + 1.01 * off]);
         }
         cuts.extend(windows.iter().flat_map(|&((low, high), _)| [low, high]));
@@ -90,13 +96,17 @@ impl Comparison<'_> {
             }
             let middle = 0.5 * ids.0 + 0.5 * ids.1;
             let short = ids.1 - ids.0 <= self.resolution || !(ids.0 < middle && middle < ids.1);
-            if !short && pieces.len() < MOST_PIECES {
+            let certain = matches!(transition, Transition::Certain(_));
+            if !short && !certain && pieces.len() < MOST_PIECES {
                 stack.extend([(middle, ids.1), (ids.0, middle)]);
                 continue;
             }
             let inside = |&&((low, high), _): &&(Ids, usize)| low <= ids.0 && ids.1 <= high;
             let wanted: Vec<usize> = windows.iter().filter(inside).map(|window| window.1).collect();
             match transition {
+                Transition::Certain(change) if wanted.contains(&change.1) => {
+                    pieces.push(Piece { ids, change: Some(change) });
+                }
                 Transition::Some(list) if list.iter().all(|(_, to)| wanted.contains(to)) => {
                     pieces.extend(list.into_iter().map(|change| Piece { ids, change: Some(change) }));
                 }

@@ -6,19 +6,8 @@ use crate::memorize::gated::Unit;
 use crate::model::{AnyModel, Model};
 use crate::paper::feed_forward::FeedForward;
 
-/// Where new units went.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Placed {
-    /// The numbers of the units that were spare.
-    pub filled: Vec<usize>,
-    /// How many units there were, spare ones included.
-    pub hidden: usize,
-    /// How many were appended to these.
-    pub appended: usize,
-}
-
 /// Adds units to a model whose codes use the first `used` coordinates, before that of the id and those of labels.
-pub fn add_units(model: &mut AnyModel, units: &[Unit], used: usize) -> Placed {
+pub fn add_units(model: &mut AnyModel, units: &[Unit], used: usize) {
     match model {
         AnyModel::F32(model) => add(model, units, used),
         AnyModel::F64(model) => add(model, units, used),
@@ -26,7 +15,7 @@ pub fn add_units(model: &mut AnyModel, units: &[Unit], used: usize) -> Placed {
     }
 }
 
-fn add<R: Real>(model: &mut Model<R>, units: &[Unit], used: usize) -> Placed {
+fn add<R: Real>(model: &mut Model<R>, units: &[Unit], used: usize) {
     let d = model.transformer.d;
     let block = &mut model.transformer.layers[0].feed_forward;
     let hidden = block.as_ref().map_or(0, |block| block.b1.len());
@@ -46,7 +35,6 @@ fn add<R: Real>(model: &mut Model<R>, units: &[Unit], used: usize) -> Placed {
             }
         }
     }
-    Placed { filled: (first..hidden.min(first + units.len())).collect(), hidden, appended: after - hidden }
 }
 
 /// Takes units out again: those that were filled are spare again, and those behind the first `hidden` are gone.

@@ -10,6 +10,7 @@ mod context_map;
 mod dataset;
 mod docs;
 mod errata;
+mod edit;
 mod exact;
 mod examples;
 mod explain;
