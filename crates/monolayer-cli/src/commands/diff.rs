@@ -44,7 +44,11 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
             changes.iter().for_each(|change| {
                 let _ = writeln!(text, "{}", report::change(change, first));
             });
-            let _ = writeln!(text, "{} changes, as difference.json states; monolayer verify --against checks it", count(changes.len()));
+            let _ = writeln!(
+                text,
+                "{} changes, as difference.json states; monolayer verify --against checks it",
+                count(changes.len())
+            );
         }
         None if compared.parts.is_empty() => text += "the same numbers, words and labels\n",
         None => text += "no difference.json speaks of these two models\n",
@@ -78,7 +82,9 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
 fn tokens(before: &AnyModel, after: &AnyModel, data: &Dataset) -> Result<Vec<(usize, String, String)>> {
     let labels = |model: &AnyModel| -> Result<Vec<String>> {
         match (model.predict(data)?, model.label_names()) {
-            (Predictions::Labels(labels), Some(names)) => Ok(labels.iter().map(|&l| names[l as usize].clone()).collect()),
+            (Predictions::Labels(labels), Some(names)) => {
+                Ok(labels.iter().map(|&l| names[l as usize].clone()).collect())
+            }
             _ => Err(Error::mismatch("outputs that are vectors", "only labels are compared on data").into()),
         }
     };

@@ -19,12 +19,12 @@ use monolayer::memorize::alphabet::architecture::{Gates, Reads};
 use monolayer::memorize::{Details, Effort, paper_parameters};
 use monolayer::model::Storage;
 use monolayer::model::certificate::Claim;
-use monolayer::{Compiled, Dataset, Error, Memorizer, Method, Precision, Source};
+use monolayer::{AnyModel, Compiled, Dataset, Error, Memorizer, Method, Precision, Source};
 use serde_json::{Value, json};
 
 pub use self::confirm::margin;
 use super::mask::{self, MaskArg};
-use super::{DOES, DataArgs, Outcome, Shared, WRITES, place_json, replacing};
+use super::{DOES, DataArgs, Outcome, READS, Shared, WRITES, place_json, replacing};
 use crate::output::{Progress, count, percent, table};
 
 /// Compile a dataset into one rank-1 attention layer and one feed-forward block, without training
@@ -93,6 +93,9 @@ pub struct Args {
     /// Spare hidden units of zeros, which `monolayer edit` fills so that shapes stay (default: 64; 0 for tasks)
     #[arg(long, value_name = "N", help_heading = WRITES)]
     spare: Option<usize>,
+    /// Take codes, projection, words, max_length, mask, precision and the order of labels over from a model
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["mask", "start", "reads", "gates", "unknown", "text", "candidates", "seed"], help_heading = READS)]
+    like: Option<PathBuf>,
     /// Exit with code 1 if some tokens cannot be memorized
     #[arg(long, help_heading = DOES)]
     strict: bool,
@@ -413,6 +416,9 @@ impl Args {
         }
         if let Some(gates) = self.gates {
             memorizer = memorizer.gates(gates);
+        }
+        if let Some(like) = &self.like {
+            return Ok(memorizer.like(&AnyModel::open(like)?)?);
         }
         Ok(if self.data.text.is_some() { memorizer.text(self.data.split()) } else { memorizer })
     }

@@ -27,6 +27,8 @@ struct Line<'a> {
     start: f64,
     /// How far what a program computes can be from `start` plus the weight times the id, for every id of the range.
     error: Up,
+    /// What it adds to coordinates of labels, where that is not 0.
+    outputs: Vec<(usize, f64)>,
     /// What it adds to the score of each label, nearly.
     gains: Vec<f64>,
     /// The sizes of the terms of a gain.
@@ -34,7 +36,7 @@ struct Line<'a> {
 }
 
 /// What the scores are for the ids of an interval.
-struct Scores {
+struct IntervalScores {
     /// At both ends, without the units that may or may not fire.
     ends: [Vec<f64>; 2],
     /// How far each score can be off, but for these units.
@@ -78,9 +80,7 @@ struct SumRounding {
 
 impl SumRounding {
     fn new(format: &FloatFormat, terms: usize) -> Self {
-        let of = |format: &FloatFormat| {
-            (format.gamma(terms + 1), Up::count(terms + 1) * Up::new(format.subnormal()))
-        };
+        let of = |format: &FloatFormat| (format.gamma(terms + 1), Up::count(terms + 1) * Up::new(format.subnormal()));
         Self { program: of(format), own: of(&DOUBLE), most: format.largest / 4.0 }
     }
 
@@ -120,7 +120,8 @@ impl<'a> Along<'a> {
         let size = |row: &[f64]| row.iter().zip(&unit.output).map(|(c, o)| (c * o).abs()).sum::<f64>();
         let gains = self.stored.head.iter_rows().map(gain).collect();
         let gain_sizes = self.stored.head.iter_rows().map(size).collect();
-        self.lines.push(Line { unit, start, error, gains, gain_sizes });
+        let outputs = unit.output.iter().copied().enumerate().filter(|&(_, o)| o != 0.0).collect();
+        self.lines.push(Line { unit, start, error, outputs, gains, gain_sizes });
     }
 
     /// Whether any unit may fire.
@@ -153,7 +154,7 @@ impl<'a> Along<'a> {
         self.most_above(&self.scores(ids), label, other)
     }
 
-    fn most_above(&self, scores: &Scores, label: usize, other: usize) -> f64 {
+    fn most_above(&self, scores: &IntervalScores, label: usize, other: usize) -> f64 {
         let [a, b] = [0, 1].map(|end| scores.ends[end][label] - scores.ends[end][other]);
         let gained = |&(i, most): &(usize, Up)| {
             let line = &self.lines[i];
@@ -164,7 +165,7 @@ impl<'a> Along<'a> {
         sum_above(a.max(b).next_up(), (scores.error[label] + scores.error[other] + gained).get())
     }
 
-    fn scores(&self, ids: Ids) -> Scores {
+    fn scores(&self, ids: Ids) -> IntervalScores {
         let width = self.constant.len();
         let mut ends = [self.constant.to_vec(), self.constant.to_vec()];
         // What a coordinate adds up, in absolute values: as a program does, and as is done here; and how far units' own errors
@@ -182,7 +183,7 @@ impl<'a> Along<'a> {
             }
             let most = Up::new(most);
             let certain = lowest >= 0.0;
-            for (c, &o) in line.unit.output.iter().enumerate().filter(|&(_, &o)| o != 0.0) {
+            for &(c, o) in &line.outputs {
                 sum[c] = sum[c] + Up::size(o) * most;
                 if certain {
                     ends.iter_mut().zip(before).for_each(|(end, h)| end[c] += o * h);
@@ -198,7 +199,7 @@ impl<'a> Along<'a> {
         let rounding = SumRounding::new(&self.format, self.lines.len() + 2);
         let coordinate: Vec<Up> = (0..width).map(|c| moved[c] + rounding.of(sum[c], own[c])).collect();
         let error = (0..self.stored.bias.len()).map(|l| self.score_error(l, &sum, &coordinate)).collect();
-        Scores { ends: ends.map(|end| self.read_out(&end)), error, doubtful }
+        IntervalScores { ends: ends.map(|end| self.read_out(&end)), error, doubtful }
     }
 
     fn score_error(&self, label: usize, sum: &[Up], coordinate: &[Up]) -> Up {

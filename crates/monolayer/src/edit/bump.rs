@@ -28,7 +28,7 @@ const SHARE: f64 = 0.85;
 
 /// A shape to try.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Shape {
+pub enum BumpShape {
     /// A constant and two hinges that take off.
     Tent,
     /// Three hinges that open to the right, so that nothing at all changes to the left; or mirrored.
@@ -47,15 +47,16 @@ impl Workshop<'_> {
         (self.round)((SHARE * drop / (self.range.1 - self.range.0)).clamp(1e-30, 1e30))
     }
 
-    /// A power of two that is at least the distance of neighboring numbers of the size of the sum of a gate and its bias.
+    /// The distance of neighboring numbers of the size of the sum of a gate and its bias.
     fn spacing(&self) -> f64 {
-        let size = 2.0 * self.gate.own.abs() + self.slope() * self.range.0.abs().max(self.range.1.abs());
-        (size.log2().ceil().exp2() * 2.0 * self.unit_roundoff).max(f64::MIN_POSITIVE)
+        let ids = self.range.0.abs().max(self.range.1.abs());
+        let size = self.gate.own.abs() + 2.0 * self.slope() * ids;
+        (size.log2().floor().exp2() * 2.0 * self.unit_roundoff).max(f64::MIN_POSITIVE)
     }
 
-    /// How far rounding moves a hinge, about.
+    /// A little more than rounding moves a hinge: what reads the id is rounded to the spacing twice.
     pub fn step(&self) -> f64 {
-        2.0 * self.spacing() / self.slope()
+        2.5 * self.spacing() / self.slope()
     }
 
     /// The bias of a hinge that opens to the right at an id, or to the left.
@@ -74,10 +75,10 @@ impl Workshop<'_> {
     }
 
     /// The units of a shape that lifts the score by `height` at least for the ids of `core`.
-    pub fn units(&self, shape: Shape, core: Ids, height: f64) -> Vec<Unit> {
+    pub fn units(&self, shape: BumpShape, core: Ids, height: f64) -> Vec<Unit> {
         match shape {
-            Shape::Tent => self.tent(core, height),
-            Shape::Bump { steps, leftward } => self.bump(core, height, steps * self.step(), leftward),
+            BumpShape::Tent => self.tent(core, height),
+            BumpShape::Bump { steps, leftward } => self.bump(core, height, steps * self.step(), leftward),
         }
     }
 
@@ -87,8 +88,8 @@ impl Workshop<'_> {
         // A power of two below the drop: what the unit computes, exactly where the gate is.
         let lift = (SHARE * drop).log2().floor().exp2();
         let mut units = vec![self.unit(0.0, (self.round)(lift - self.gate.own), height / lift)];
-        // They take off twice the height within a step.
-        let gain = -2.0 * height / (step * self.slope());
+        // They take off four times the height within a step.
+        let gain = -4.0 * height / (step * self.slope());
         for (at, leftward) in [(low - step, true), (high + step, false)] {
             if if leftward { at > self.range.0 } else { at < self.range.1 } {
                 units.push(self.hinge(leftward, self.bias(at, leftward), gain));
@@ -100,7 +101,8 @@ impl Workshop<'_> {
     /// Hinges at equal distances, so that far away they cancel but for the rounding of what they compute.
     fn bump(&self, (low, high): Ids, height: f64, half: f64, leftward: bool) -> Vec<Unit> {
         let (center, flat) = (0.5 * low + 0.5 * high, 0.5 * (high - low) + self.step());
-        let grid = self.spacing();
+        // Coarse enough for biases that are a little larger.
+        let grid = 2.0 * self.spacing();
         let middle = (self.bias(center, leftward) / grid).round() * grid;
         let distance = (half.max(3.0 * flat) * self.slope() / grid).ceil() * grid;
         let half = distance / self.slope();

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::model::{AnyModel, certificate};
 use crate::model::directory::{parse_json, read_file};
+use crate::model::{AnyModel, certificate};
 
 /// The version of the file.
 pub const FORMAT: &str = "monolayer-difference/1";
@@ -84,8 +84,7 @@ impl Difference {
         }
         let help = "see docs/format.md for what difference.json holds";
         let value = parse_json(&path, &read_file(&path)?, help)?;
-        let difference: Self =
-            serde_json::from_value(value).map_err(|e| Error::model(&path, e.to_string(), help))?;
+        let difference: Self = serde_json::from_value(value).map_err(|e| Error::model(&path, e.to_string(), help))?;
         if difference.format != FORMAT {
             return Err(Error::model(&path, format!("format {:?}", difference.format), help));
         }
@@ -94,8 +93,7 @@ impl Difference {
 
     /// Writes it beside the files of the model after the edits; `from` has those of the model before.
     pub(super) fn write(&self, from: &Path, dir: &Path) -> Result<()> {
-        let difference =
-            Self { from: certificate::hashes(from)?, to: certificate::hashes(dir)?, ..self.clone() };
+        let difference = Self { from: certificate::hashes(from)?, to: certificate::hashes(dir)?, ..self.clone() };
         let text = serde_json::to_string_pretty(&difference).expect("plain data");
         let path = dir.join(FILE);
         std::fs::write(&path, text + "\n").map_err(|e| Error::io(path, e))
@@ -131,8 +129,8 @@ impl Compared {
         let forward = stated(after, &hashes[0], &hashes[1])?.map(|changes| Stated { changes, forward: true });
         let backward = stated(before, &hashes[1], &hashes[0])?;
         let reversed = |change: Change| Change { from: change.to, to: change.from, ..change };
-        let backward = backward
-            .map(|changes| Stated { changes: changes.into_iter().map(reversed).collect(), forward: false });
+        let backward =
+            backward.map(|changes| Stated { changes: changes.into_iter().map(reversed).collect(), forward: false });
         Ok(Self { stated: forward.or(backward), parts: parts(old, new) })
     }
 }

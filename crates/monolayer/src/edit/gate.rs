@@ -11,19 +11,19 @@ use crate::memorize::gated::stored::Stored;
 use crate::memorize::gated::{Unit, alone};
 
 /// Finds gates, and remembers them.
-pub struct Gates {
+pub struct GateFinder {
     words: Codes,
     places: Option<Codes>,
     /// The largest sum of absolute values of a word's and of a place's code.
     sizes: (Up, Up),
     format: FloatFormat,
     round: fn(f64) -> f64,
-    found: [Mutex<HashMap<usize, Option<Part>>>; 2],
+    found: [Mutex<HashMap<usize, Option<GatePart>>>; 2],
 }
 
 /// Weights on the codes of words, or of places, that one of them has the largest product with.
 #[derive(Debug, Clone)]
-struct Part {
+struct GatePart {
     normal: Vec<f64>,
     /// The product with its own code: a float near it, and how far that is off.
     own: f64,
@@ -48,7 +48,7 @@ pub struct Gate {
     format: FloatFormat,
 }
 
-impl Gates {
+impl GateFinder {
     /// For the words and places of a model whose numbers `round` rounds to.
     pub fn new(stored: &Stored, format: FloatFormat, round: fn(f64) -> f64) -> Self {
         let largest = |m: &Matrix<f64>| {
@@ -71,7 +71,7 @@ impl Gates {
         let place = self.places.as_ref().map(|codes| self.part(1, codes, place));
         let place = match place {
             Some(part) => part?,
-            None => Part { normal: Vec::new(), own: 0.0, off: 0.0, others: f64::NEG_INFINITY, largest: 0.0 },
+            None => GatePart { normal: Vec::new(), own: 0.0, off: 0.0, others: f64::NEG_INFINITY, largest: 0.0 },
         };
         let others = sum_above(word.others, sum_above(place.own, place.off).max(place.others))
             .max(sum_above(sum_above(word.own, word.off), place.others));
@@ -80,7 +80,7 @@ impl Gates {
         Some(Gate { code, own: word.own + place.own, others, size, format: self.format })
     }
 
-    fn part(&self, which: usize, codes: &Codes, number: usize) -> Option<Part> {
+    fn part(&self, which: usize, codes: &Codes, number: usize) -> Option<GatePart> {
         if let Some(found) = self.found[which].lock().expect("no panic with the lock").get(&number) {
             return found.clone();
         }
@@ -89,7 +89,7 @@ impl Gates {
         part
     }
 
-    fn find(&self, codes: &Codes, number: usize) -> Option<Part> {
+    fn find(&self, codes: &Codes, number: usize) -> Option<GatePart> {
         let all: Vec<(u32, u32)> = (0..codes.count() as u32).map(|i| (i, 0)).collect();
         let normal: Vec<f64> = alone(codes, &all, number)?.normal.into_iter().map(self.round).collect();
         let product = |i: usize| {
@@ -105,11 +105,13 @@ impl Gates {
         let others = 0..codes.count();
         let others = match codes.sign_products(&normal) {
             // All have terms of the same sizes.
-            Some(all) => others.filter(|&i| i != number).map(|i| sum_above(all[i], off)).fold(f64::NEG_INFINITY, f64::max),
+            Some(all) => {
+                others.filter(|&i| i != number).map(|i| sum_above(all[i], off)).fold(f64::NEG_INFINITY, f64::max)
+            }
             None => others.filter(|&i| i != number).map(other).fold(f64::NEG_INFINITY, f64::max),
         };
         let largest = normal.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
-        (sum_below(own, -off) > others && largest.is_finite()).then_some(Part { normal, own, off, others, largest })
+        (sum_below(own, -off) > others && largest.is_finite()).then_some(GatePart { normal, own, off, others, largest })
     }
 }
 

@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::model::AnyModel;
 
 /// The contexts of a dataset.
-pub struct Known {
+pub struct KnownContexts {
     /// The dataset, with the model's words.
     data: Dataset,
     /// The contexts of each word at each place.
@@ -43,7 +43,7 @@ pub fn ids(site: &Site, view: &View, tokens: &[usize]) -> Vec<(f64, Ids)> {
     ids.par_iter().map(|id| range(id.center, id.error(&site.format).get())).collect()
 }
 
-impl Known {
+impl KnownContexts {
     /// The contexts of a dataset, whose words the model must know.
     pub fn new(site: &Site, model: &AnyModel, given: &Dataset) -> Result<Self> {
         let rows = model.word_rows(given)?.unwrap_or_default();

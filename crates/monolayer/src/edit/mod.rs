@@ -5,19 +5,22 @@
 //! interval of ids ([`bump`]). What the labels can do along all ids is then bounded from the numbers of both models ([`along`],
 //! [`transitions`]), rounding in any order of summation included, and stated ([`difference`]).
 
+mod add;
 mod along;
 mod bump;
 mod context_of;
 pub mod difference;
+mod forget;
 mod gate;
 mod known;
 mod pair;
 mod session;
-mod site;
+pub(crate) mod site;
 mod transitions;
 mod undo;
 mod units;
 
+pub use forget::{Forget, Forgotten};
 pub use pair::Outcome;
 pub use session::{Edit, Edited, Editor};
 pub use undo::undo;

@@ -1,9 +1,9 @@
 //! All edits of one word at one place: units for each, and the proof of what they change together.
 
 use super::along::{Along, Ids};
-use super::bump::{Shape, Workshop};
+use super::bump::{BumpShape, Workshop};
 use super::site::Site;
-use super::transitions::{Comparison, Piece, Transition};
+use super::transitions::{Comparison, Stretch, Transition};
 use crate::memorize::gated::Unit;
 
 /// A word at a place: the row of the embedding and, where there are positions, the row of these.
@@ -11,7 +11,7 @@ pub type WordPlace = (u32, usize);
 
 /// A context that is to get a label.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Wanted {
+pub struct WantedLabel {
     /// Its id, nearly.
     pub center: f64,
     /// The ids that programs can compute for it.
@@ -57,7 +57,7 @@ pub struct EditedPair {
     /// The units to add.
     pub units: Vec<Unit>,
     /// Where labels can change.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<Stretch>,
     /// What came of each edit.
     pub outcomes: Vec<Outcome>,
 }
@@ -70,7 +70,7 @@ const WINDOW: f64 = 16.0;
 /// The share of all ids where labels may change that were not asked to, at most.
 const MOST_SLIVERS: f64 = 0.01;
 
-struct Work<'a> {
+struct PairWork<'a> {
     site: &'a Site,
     pair: WordPlace,
     kept: &'a [Kept],
@@ -81,13 +81,15 @@ struct Work<'a> {
 #[derive(Clone)]
 struct Made {
     units: Vec<Unit>,
-    wanted: Wanted,
+    wanted: WantedLabel,
     /// Where changes bear its name.
     window: Ids,
+    /// Where labels can change from before it to after it.
+    pieces: Vec<Stretch>,
 }
 
 /// Units that would make an edit, and what they would do.
-struct Candidate {
+struct TriedBump {
     made: Made,
     /// The width of the pieces that were not asked for.
     slivers: f64,
@@ -100,28 +102,31 @@ struct TooNear {
 }
 
 /// Makes the edits of a word at a place, one after another.
-pub fn edit_pair(site: &Site, pair: WordPlace, wanted: &[Wanted], kept: &[Kept]) -> EditedPair {
-    let mut work = Work { site, pair, kept, made: Vec::new() };
+pub fn edit_pair(site: &Site, pair: WordPlace, wanted: &[WantedLabel], kept: &[Kept]) -> EditedPair {
+    let mut work = PairWork { site, pair, kept, made: Vec::new() };
     let outcomes = wanted.iter().map(|wanted| work.edit(wanted)).collect();
     let pieces = work.pieces();
     let units = work.made.into_iter().flat_map(|made| made.units).collect();
     EditedPair { pair, units, pieces, outcomes }
 }
 
-impl Work<'_> {
+impl PairWork<'_> {
     fn along<'b>(&'b self, made: impl Iterator<Item = &'b Made>) -> Along<'b> {
         let units = self.site.stored.units.iter().chain(made.flat_map(|made| &made.units));
         Along::new(&self.site.stored, units, self.pair, self.site.range, self.site.format)
     }
 
     /// Where labels can change through all edits that were made.
-    fn pieces(&self) -> Vec<Piece> {
-        if self.made.is_empty() {
-            return Vec::new();
+    fn pieces(&self) -> Vec<Stretch> {
+        match &self.made[..] {
+            [] => return Vec::new(),
+            [only] => return only.pieces.clone(),
+            _ => (),
         }
         let (old, new) = (self.along([].iter()), self.along(self.made.iter()));
         let windows: Vec<(Ids, usize)> = self.made.iter().map(|made| (made.window, made.wanted.label)).collect();
-        self.comparison(&old, &new, &self.made).pieces(self.site.range, &windows)
+        let comparison = self.comparison(&old, &new, &self.made);
+        comparison.pieces(self.site.range, &windows, f64::INFINITY).expect("no limit")
     }
 
     fn comparison<'b>(&self, old: &'b Along<'b>, new: &'b Along<'b>, made: &'b [Made]) -> Comparison<'b> {
@@ -132,7 +137,7 @@ impl Work<'_> {
         Comparison { old, new, added, labels: self.site.labels.len(), resolution }
     }
 
-    fn edit(&mut self, wanted: &Wanted) -> Outcome {
+    fn edit(&mut self, wanted: &WantedLabel) -> Outcome {
         let refused = |why: &str| Outcome::Refused { why: why.to_owned(), found: None, needed: None };
         if !(wanted.ids.0.is_finite() && wanted.ids.1.is_finite()) {
             return refused("rounding may move its context id by any amount");
@@ -154,7 +159,7 @@ impl Work<'_> {
             unit_roundoff: self.site.format.u,
         };
         let small = 1e-3 * (self.site.range.1 - self.site.range.0);
-        let (mut best, mut near): (Option<Candidate>, Option<TooNear>) = (None, None);
+        let (mut best, mut near): (Option<TriedBump>, Option<TooNear>) = (None, None);
         for shape in self.shapes(wanted.label) {
             let mut units = workshop.units(shape, wanted.ids, height);
             // What no id opens adds nothing.
@@ -168,7 +173,7 @@ impl Work<'_> {
                 _ => (),
             }
             // The two bumps of a width are compared; wider and narrower ones are for where both do not do.
-            let enough = if matches!(shape, Shape::Bump { leftward: true, .. }) { small } else { 0.0 };
+            let enough = if matches!(shape, BumpShape::Bump { leftward: true, .. }) { small } else { 0.0 };
             if best.as_ref().is_some_and(|best| best.slivers <= enough) {
                 break;
             }
@@ -193,16 +198,17 @@ impl Work<'_> {
     }
 
     /// Tents where no other label's score is touched, then bumps.
-    fn shapes(&self, label: usize) -> Vec<Shape> {
+    fn shapes(&self, label: usize) -> Vec<BumpShape> {
         let head = &self.site.stored.head;
         let apart = |l: usize| head.row(l).iter().zip(head.row(label)).all(|(a, b)| *a == 0.0 || *b == 0.0);
         let alone = (0..head.rows).all(|l| l == label || apart(l));
-        let bumps = WIDTHS.into_iter().flat_map(|steps| [false, true].map(|leftward| Shape::Bump { steps, leftward }));
-        alone.then_some(Shape::Tent).into_iter().chain(bumps).collect()
+        let bumps =
+            WIDTHS.into_iter().flat_map(|steps| [false, true].map(|leftward| BumpShape::Bump { steps, leftward }));
+        alone.then_some(BumpShape::Tent).into_iter().chain(bumps).collect()
     }
 
     /// What to add to the coordinates of labels per unit of score, and how much of it makes a label win for the ids of a context.
-    fn height(&self, wanted: &Wanted) -> Option<(Vec<f64>, f64)> {
+    fn height(&self, wanted: &WantedLabel) -> Option<(Vec<f64>, f64)> {
         let head = &self.site.stored.head;
         let own = head.row(wanted.label);
         let square: f64 = own.iter().map(|x| x * x).sum();
@@ -224,24 +230,25 @@ impl Work<'_> {
     fn candidate(
         &self,
         workshop: &Workshop,
-        shape: Shape,
+        shape: BumpShape,
         units: Vec<Unit>,
-        wanted: &Wanted,
-    ) -> Option<Result<Candidate, TooNear>> {
+        wanted: &WantedLabel,
+    ) -> Option<Result<TriedBump, TooNear>> {
         let reach = match shape {
-            Shape::Tent => WINDOW * workshop.step(),
-            Shape::Bump { steps, .. } => (steps + WINDOW) * workshop.step() + 2.0 * (wanted.ids.1 - wanted.ids.0),
+            BumpShape::Tent => WINDOW * workshop.step(),
+            BumpShape::Bump { steps, .. } => (steps + WINDOW) * workshop.step() + 2.0 * (wanted.ids.1 - wanted.ids.0),
         };
         let window = (wanted.ids.0 - reach, wanted.ids.1 + reach);
         let mut made = self.made.clone();
-        made.push(Made { units, wanted: *wanted, window });
+        made.push(Made { units, wanted: *wanted, window, pieces: Vec::new() });
         let (old, new) = (self.along(self.made.iter()), self.along(made.iter()));
         if new.rivals(wanted.ids).certain() != Some(wanted.label) {
             return None;
         }
         let comparison = self.comparison(&old, &new, std::slice::from_ref(&made[made.len() - 1]));
         let windows: Vec<(Ids, usize)> = made.iter().map(|made| (made.window, made.wanted.label)).collect();
-        let pieces = comparison.pieces(self.site.range, &windows);
+        let limit = MOST_SLIVERS * (self.site.range.1 - self.site.range.0);
+        let pieces = comparison.pieces(self.site.range, &windows, limit)?;
         let earlier = self.made.iter().map(|made| Kept { center: made.wanted.center, ids: made.wanted.ids });
         // Outside of the pieces nothing changes; inside, a context may still keep its label.
         let meets = |kept: &Kept| pieces.iter().any(|p| kept.ids.0 <= p.ids.1 && p.ids.0 <= kept.ids.1);
@@ -254,13 +261,13 @@ impl Work<'_> {
             let needed = far.fold(0.0, f64::max) + 0.5 * (near.ids.1 - near.ids.0);
             return Some(Err(TooNear { found, needed: needed.max(found.next_up()) }));
         }
-        let slivers: f64 = pieces.iter().filter(|piece| piece.change.is_none()).map(|piece| piece.ids.1 - piece.ids.0).sum();
-        // What changes far more than was asked for is no edit.
-        let limit = MOST_SLIVERS * (self.site.range.1 - self.site.range.0);
-        (slivers <= limit).then(|| Ok(Candidate { made: made.pop().expect("the last"), slivers }))
+        let slivers: f64 =
+            pieces.iter().filter(|piece| piece.change.is_none()).map(|piece| piece.ids.1 - piece.ids.0).sum();
+        let last = made.pop()?;
+        Some(Ok(TriedBump { made: Made { pieces, ..last }, slivers }))
     }
 }
 
-fn distance(kept: &Kept, wanted: &Wanted) -> f64 {
+fn distance(kept: &Kept, wanted: &WantedLabel) -> f64 {
     (kept.center - wanted.center).abs()
 }

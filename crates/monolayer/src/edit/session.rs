@@ -8,8 +8,8 @@ use rayon::prelude::*;
 
 use super::context_of::{SeenTokens, seen_tokens};
 use super::difference::{Change, Difference, FORMAT, Undo, UnitsAdded};
-use super::known::{Known, KnownContext, ids};
-use super::pair::{EditedPair, Kept, Outcome, Wanted, WordPlace, edit_pair};
+use super::known::{KnownContext, KnownContexts, ids};
+use super::pair::{EditedPair, Kept, Outcome, WantedLabel, WordPlace, edit_pair};
 use super::site::Site;
 use super::units::add_units;
 use crate::context_map::View;
@@ -53,7 +53,9 @@ impl Edit {
 pub struct Editor {
     model: Arc<AnyModel>,
     site: Site,
-    known: Option<Known>,
+    known: Option<KnownContexts>,
+    /// How many words the model had before any were added.
+    pub(super) words_before: usize,
 }
 
 /// What came of edits.
@@ -73,20 +75,26 @@ pub struct Edited {
 struct Resolved {
     pair: WordPlace,
     seen: SeenTokens,
-    wanted: Wanted,
+    wanted: WantedLabel,
 }
 
 impl Editor {
     /// An editor of a model. Contexts of the data, if there is any, keep their labels, or an edit is refused.
     pub fn new(model: AnyModel, data: Option<&Dataset>) -> Result<Self> {
         let site = Site::new(&model)?;
-        let known = data.map(|data| Known::new(&site, &model, data)).transpose()?;
-        Ok(Self { model: Arc::new(model), site, known })
+        let known = data.map(|data| KnownContexts::new(&site, &model, data)).transpose()?;
+        let words_before = site.vocabulary.len();
+        Ok(Self { model: Arc::new(model), site, known, words_before })
     }
 
     /// The model as it is.
     pub fn model(&self) -> &AnyModel {
         &self.model
+    }
+
+    /// How many words were added.
+    pub fn words_added(&self) -> usize {
+        self.site.vocabulary.len() - self.words_before
     }
 
     /// How many tokens are compared with.
@@ -138,11 +146,12 @@ impl Editor {
         let tokens: Vec<usize> = edits.iter().enumerate().map(|(i, edit)| data.offsets[i] + edit.place).collect();
         let found = ids(&self.site, &view, &tokens);
         let resolve = |(((edit, &t), (center, ids)), sequence): (((&Edit, &usize), (f64, _)), &Vec<u32>)| {
-            let label = self.site.labels.iter().position(|name| *name == edit.label).ok_or_else(|| self.no_label(edit))?;
+            let label =
+                self.site.labels.iter().position(|name| *name == edit.label).ok_or_else(|| self.no_label(edit))?;
             Ok(Resolved {
                 pair: (sequence[edit.place], self.site.row(edit.place)),
                 seen: seen_tokens(&view, t),
-                wanted: Wanted { center, ids, label },
+                wanted: WantedLabel { center, ids, label },
             })
         };
         edits.iter().zip(&tokens).zip(found).zip(&sequences).map(resolve).collect()
@@ -169,7 +178,8 @@ impl Editor {
 
     fn no_label(&self, edit: &Edit) -> Error {
         let what = format!("the model has no label {:?}", edit.label);
-        let (shown, more) = (&self.site.labels[..self.site.labels.len().min(16)], self.site.labels.len().saturating_sub(16));
+        let (shown, more) =
+            (&self.site.labels[..self.site.labels.len().min(16)], self.site.labels.len().saturating_sub(16));
         let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
         Error::setting(what, format!("its labels are {}{rest}", shown.join(", ")))
     }
@@ -177,7 +187,7 @@ impl Editor {
     /// All edits of a word at a place, by their numbers.
     fn edit_pair(&self, pair: WordPlace, list: &[usize], edits: &[Edit], resolved: &[Resolved]) -> Result<EditedPair> {
         let known = self.known.as_ref().map_or(&[][..], |known| known.of(pair));
-        let mut wanted: Vec<Wanted> = list.iter().map(|&i| resolved[i].wanted).collect();
+        let mut wanted: Vec<WantedLabel> = list.iter().map(|&i| resolved[i].wanted).collect();
         // Contexts with the same id, but for rounding, may be those that are edited.
         let near = |context: &&KnownContext| wanted.iter().any(|w| meet(w.ids, context.ids));
         let near: Vec<KnownContext> = known.iter().filter(near).copied().collect();
@@ -206,7 +216,8 @@ impl Editor {
         let positions = self.site.vectors.positions.is_some();
         let name = |label: usize| self.site.labels[label].clone();
         let mut changes = Vec::new();
-        for EditedPair { pair: (word, place), pieces, .. } in pairs {
+        let known = |pair: &&EditedPair| (pair.pair.0 as usize) < self.words_before;
+        for EditedPair { pair: (word, place), pieces, .. } in pairs.iter().filter(known) {
             changes.extend(pieces.iter().map(|piece| Change {
                 word: self.site.vocabulary.name(*word).to_owned(),
                 place: positions.then_some(*place),
@@ -223,7 +234,7 @@ impl Editor {
             longest: (!positions).then_some(super::site::LONGEST),
             units: if appended == 0 { UnitsAdded::Filled } else { UnitsAdded::Appended },
             changes,
-            undo: Some(Undo { hidden, filled, words: self.site.vocabulary.len() }),
+            undo: Some(Undo { hidden, filled, words: self.words_before }),
         };
         let (before, used) = (self.model.clone(), self.site.vectors.used);
         Edited { before, model: OnceLock::new(), units, used, difference, outcomes }

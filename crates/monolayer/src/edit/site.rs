@@ -1,7 +1,7 @@
 //! A model as edits see it: its numbers, the ids that there can be, and the gates of its words and places.
 
 use super::along::Ids;
-use super::gate::Gates;
+use super::gate::GateFinder;
 use crate::arithmetic::float_model::{FloatFormat, Up, sum_above, sum_below};
 use crate::arithmetic::kernels::Real;
 use crate::arithmetic::matrix::Matrix;
@@ -21,7 +21,7 @@ pub const LONGEST: usize = 1 << 20;
 /// A model as edits see it.
 pub struct Site {
     pub stored: Stored,
-    pub gates: Gates,
+    pub gates: GateFinder,
     pub reader: IdReader,
     /// All ids that a program can compute, for sequences up to the longest.
     pub range: Ids,
@@ -55,9 +55,8 @@ impl Site {
         let longest = model.positions.as_ref().map_or(LONGEST, |p| p.rows);
         let range = id_range(reader.values(&format), longest, &format)
             .ok_or_else(|| refused("the ids of its contexts may be any numbers"))?;
-        let codes = |m: &Matrix<R>| {
-            Matrix::from_fn(m.rows, d, |i, j| if j < columns.1 { m.row(i)[j].to_f64() } else { 0.0 })
-        };
+        let codes =
+            |m: &Matrix<R>| Matrix::from_fn(m.rows, d, |i, j| if j < columns.1 { m.row(i)[j].to_f64() } else { 0.0 });
         let embedding = codes(&words.embedding);
         let vectors = TokenVectors {
             start: words.start.map(|start| embedding.row(start as usize).to_vec()),
@@ -68,7 +67,7 @@ impl Site {
         };
         let attention = model.transformer.layers[0].attention.as_ref().expect("a compiled model has attention");
         Ok(Self {
-            gates: Gates::new(&stored, format, round),
+            gates: GateFinder::new(&stored, format, round),
             stored,
             reader,
             range,
@@ -159,4 +158,10 @@ fn refused(why: &str) -> Error {
         format!("the model cannot be edited: {why}"),
         "edits are for models that were compiled from words with classes",
     )
+}
+
+/// The mask of the first layer.
+pub fn mask<T>(model: &Model<T>) -> Mask {
+    let attention = model.transformer.layers.first().and_then(|layer| layer.attention.as_ref());
+    attention.map_or(Mask::None, |attention| attention.mask.clone())
 }

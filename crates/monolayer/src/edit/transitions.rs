@@ -29,7 +29,7 @@ pub enum Transition {
 
 /// An interval of ids where labels can change.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Piece {
+pub struct Stretch {
     pub ids: Ids,
     /// From a label to another; none where it may be any.
     pub change: Option<(usize, usize)>,
@@ -70,8 +70,9 @@ impl Comparison<'_> {
     }
 
     /// The pieces of a range where labels can change. Inside of `windows`, each with its label, changes into that label are
-    /// named; all others may be any.
-    pub fn pieces(&self, range: Ids, windows: &[(Ids, usize)]) -> Vec<Piece> {
+    /// named; all others may be any. None where these are wider than a limit together: what changes far more than was asked for is
+    /// no edit.
+    pub fn pieces(&self, range: Ids, windows: &[(Ids, usize)], limit: f64) -> Option<Vec<Stretch>> {
         let mut cuts: Vec<f64> = vec![range.0, range.1];
         for (at, off) in self.new.bends() {
             cuts.extend([at - 1.01 * off, at + 1.01 * off]);
@@ -80,14 +81,21 @@ impl Comparison<'_> {
         cuts.retain(|&cut| range.0 <= cut && cut <= range.1);
         cuts.sort_by(f64::total_cmp);
         cuts.dedup();
-        let mut pieces = Vec::new();
+        let mut pieces: Vec<Stretch> = Vec::new();
+        let mut unnamed = 0.0;
         for pair in cuts.windows(2) {
+            let first = pieces.len();
             self.search((pair[0], pair[1]), windows, &mut pieces);
+            let widths = pieces[first..].iter().filter(|p| p.change.is_none()).map(|p| p.ids.1 - p.ids.0);
+            unnamed += widths.sum::<f64>();
+            if unnamed > limit {
+                return None;
+            }
         }
-        merged(pieces)
+        Some(merged(pieces))
     }
 
-    fn search(&self, ids: Ids, windows: &[(Ids, usize)], pieces: &mut Vec<Piece>) {
+    fn search(&self, ids: Ids, windows: &[(Ids, usize)], pieces: &mut Vec<Stretch>) {
         let mut stack = vec![ids];
         while let Some(ids) = stack.pop() {
             let transition = self.at(ids);
@@ -105,21 +113,21 @@ impl Comparison<'_> {
             let wanted: Vec<usize> = windows.iter().filter(inside).map(|window| window.1).collect();
             match transition {
                 Transition::Certain(change) if wanted.contains(&change.1) => {
-                    pieces.push(Piece { ids, change: Some(change) });
+                    pieces.push(Stretch { ids, change: Some(change) });
                 }
                 Transition::Some(list) if list.iter().all(|(_, to)| wanted.contains(to)) => {
-                    pieces.extend(list.into_iter().map(|change| Piece { ids, change: Some(change) }));
+                    pieces.extend(list.into_iter().map(|change| Stretch { ids, change: Some(change) }));
                 }
-                _ => pieces.push(Piece { ids, change: None }),
+                _ => pieces.push(Stretch { ids, change: None }),
             }
         }
     }
 }
 
 /// Pieces of the same kind that touch, as one.
-fn merged(mut pieces: Vec<Piece>) -> Vec<Piece> {
+fn merged(mut pieces: Vec<Stretch>) -> Vec<Stretch> {
     pieces.sort_by(|a, b| a.change.cmp(&b.change).then(a.ids.0.total_cmp(&b.ids.0)));
-    let mut out: Vec<Piece> = Vec::new();
+    let mut out: Vec<Stretch> = Vec::new();
     for piece in pieces {
         match out.last_mut() {
             Some(last) if last.change == piece.change && piece.ids.0 <= last.ids.1 => {

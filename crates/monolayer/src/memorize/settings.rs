@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::alphabet::architecture::{Gates, Reads};
 use super::gated::halfspace_cover::CoverEffort;
+use super::like::Like;
 use crate::context_map::search;
 use crate::data::embedding::Embedding;
 use crate::data::positions::Positions;
@@ -186,6 +187,7 @@ pub struct Memorizer<'a> {
     pub(super) wanted: Wanted,
     pub(super) storage: Storage,
     pub(super) spare: Option<usize>,
+    pub(super) like: Option<Arc<Like>>,
     on_progress: Option<Arc<Listener<'a>>>,
 }
 
@@ -210,6 +212,7 @@ impl Default for Memorizer<'_> {
             wanted: Wanted::default(),
             storage: Storage::Auto,
             spare: None,
+            like: None,
             on_progress: None,
         }
     }
@@ -422,6 +425,7 @@ impl fmt::Debug for Memorizer<'_> {
             .field("wanted", &self.wanted)
             .field("storage", &self.storage)
             .field("spare", &self.spare)
+            .field("like", &self.like.is_some())
             .finish_non_exhaustive()
     }
 }

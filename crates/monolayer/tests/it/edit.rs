@@ -88,7 +88,8 @@ fn scores(model: &Model<f32>, x: &[f32], id: f32, order: &Order) -> Vec<f32> {
     };
     let out: Vec<f32> = (0..d).map(out).collect();
     let head = model.head.as_ref().unwrap();
-    let score = |l: usize| Order::sum(&order.output, |i| if i < d { head.weight.row(l)[i] * out[i] } else { head.bias[l] });
+    let score =
+        |l: usize| Order::sum(&order.output, |i| if i < d { head.weight.row(l)[i] * out[i] } else { head.bias[l] });
     (0..head.bias.len()).map(score).collect()
 }
 
@@ -168,7 +169,12 @@ fn attack(pair: &Pair, causal: bool, sequences: usize) -> usize {
                 changed += ids.into_iter().filter(|&id| pair.check(word, row, id, &order)).count();
             }
             let other = (random.random_range(0..words), random.random_range(0..most));
-            pair.check(other.0, if change.place.is_some() { other.1 } else { 0 }, random.random_range(low..high) as f32, &order);
+            pair.check(
+                other.0,
+                if change.place.is_some() { other.1 } else { 0 },
+                random.random_range(low..high) as f32,
+                &order,
+            );
         }
     }
     changed
@@ -221,7 +227,8 @@ fn texts_with_many_labels() {
     let memorizer = Memorizer::new().text(monolayer::data::Split::Word).precision(Precision::F32);
     let compiled = memorizer.compile(&data).unwrap();
     let editor = Editor::new(compiled.model().clone(), None).unwrap();
-    let edits = [sentence("Permission is hereby", 2, "the"), sentence("free of", 1, "and"), sentence("of of", 2, "free")];
+    let edits =
+        [sentence("Permission is hereby", 2, "the"), sentence("free of", 1, "and"), sentence("of of", 2, "free")];
     let edited = editor.edit(&edits).unwrap();
     assert!(edited.outcomes().iter().all(|o| matches!(o, Outcome::Made { .. })), "{:?}", edited.outcomes());
     let pair = Pair { old: single(editor.model()), new: single(edited.model()), difference: edited.difference() };
@@ -231,14 +238,20 @@ fn texts_with_many_labels() {
 #[test]
 fn what_was_edited_can_be_taken_back() {
     let data = harbor();
-    for (spare, storage) in [(64, monolayer::model::Storage::Auto), (2, monolayer::model::Storage::Small), (0, monolayer::model::Storage::Sparse)] {
+    for (spare, storage) in [
+        (64, monolayer::model::Storage::Auto),
+        (2, monolayer::model::Storage::Small),
+        (0, monolayer::model::Storage::Sparse),
+    ] {
         let dir = tempfile::tempdir().unwrap();
         let [before, after, back] = ["before", "after", "back"].map(|name| dir.path().join(name));
         let compiled = Memorizer::new().spare(spare).storage(storage).compile(&data).unwrap();
         assert_eq!(compiled.spare(), spare);
         compiled.save(&before).unwrap();
         let editor = Editor::new(AnyModel::open(&before).unwrap(), Some(&data)).unwrap();
-        let edited = editor.edit(&[sentence("May sails in May .", 1, "DATE"), sentence("May sails in May .", 3, "PER")]).unwrap();
+        let edited = editor
+            .edit(&[sentence("May sails in May .", 1, "DATE"), sentence("May sails in May .", 3, "PER")])
+            .unwrap();
         edited.save(&before, &after).unwrap();
         assert_eq!(&AnyModel::open(&after).unwrap(), edited.model());
         undo(&after, &back).unwrap();
@@ -259,7 +272,10 @@ fn what_cannot_be_edited_is_refused() {
     assert!(error(&[sentence("May sails in May .", 1, "X")]).contains("no label"));
     assert!(error(&[sentence("May sails in May .", 6, "O")]).contains("token 6 of 5"));
     assert!(error(&[sentence("Zeppelin sails in May .", 1, "O")]).contains("does not know the word"));
-    assert!(error(&[sentence("May sails in May .", 1, "O"), sentence("May sails in May .", 1, "PER")]).contains("two labels"));
+    assert!(
+        error(&[sentence("May sails in May .", 1, "O"), sentence("May sails in May .", 1, "PER")])
+            .contains("two labels")
+    );
     let long = vec!["May"; 100].join(" ");
     assert!(error(&[sentence(&long, 1, "O")]).contains("100 tokens"));
     let mark = data.range(33).map(|t| data.word(t).unwrap().to_owned()).collect::<Vec<_>>();
@@ -267,4 +283,77 @@ fn what_cannot_be_edited_is_refused() {
     let vectors = Dataset::from_vectors(&[[[0.5], [2.0]]], &[[[1.0], [-1.0]]]).unwrap();
     let model = Memorizer::new().compile(&vectors).unwrap().model().clone();
     assert!(Editor::new(model, None).is_err_and(|e| e.to_string().contains("vectors")));
+}
+
+/// Random sentences over a few words.
+fn random_data(random: &mut ChaCha8Rng, sequences: usize, words: usize) -> (Vec<Vec<String>>, Vec<Vec<String>>) {
+    let mut sequence = |i: usize| {
+        let length = random.random_range(1..6);
+        // A word of its own for some, which is to be kept even where it is forgotten.
+        let word = |k: usize, r: usize| if i % 7 == 0 && k == 0 { format!("w{}", 100 + i) } else { format!("w{r}") };
+        let tokens: Vec<String> = (0..length).map(|k| word(k, random.random_range(0..words))).collect();
+        let labels: Vec<String> = tokens.iter().map(|_| format!("L{}", random.random_range(0..4))).collect();
+        (tokens, labels)
+    };
+    (0..sequences).map(|i| sequence(i)).unzip()
+}
+
+#[test]
+fn forgetting_is_as_never_having_seen() {
+    for seed in 0..12 {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let (tokens, labels) = random_data(&mut random, 30, 40);
+        let data = Dataset::from_sequences(&tokens, &labels).unwrap();
+        let mut memorizer = Memorizer::new().seed(seed).start(seed % 3 == 1).unknown(seed % 4 == 1).candidates(8);
+        if seed % 4 == 2 {
+            memorizer = memorizer.mask(monolayer::Mask::Causal).embedding(monolayer::Embedding::Sign(32));
+        }
+        let model = memorizer.compile(&data).unwrap().model().clone();
+        let forget: Vec<bool> = tokens.iter().map(|_| random.random_range(0..4) == 0).collect();
+        let gone: Vec<&Vec<String>> = tokens.iter().zip(&forget).filter(|(_, f)| **f).map(|(t, _)| t).collect();
+        if gone.is_empty() {
+            continue;
+        }
+        let secret = Dataset::from_sequences(&gone, &gone).unwrap();
+        let forgotten = monolayer::edit::Forget::new(&data, &secret).from(&model).unwrap();
+        let rest: Vec<usize> = (0..tokens.len()).filter(|&i| !gone.contains(&&tokens[i])).collect();
+        let pick = |list: &[Vec<String>]| rest.iter().map(|&i| list[i].clone()).collect::<Vec<_>>();
+        let rest = Dataset::from_sequences(&pick(&tokens), &pick(&labels)).unwrap();
+        let never = Memorizer::new().like(&model).unwrap().compile(&rest).unwrap();
+        assert_eq!(forgotten.compiled.model(), never.model());
+        assert_eq!(forgotten.compiled.model().vocabulary(), model.vocabulary());
+        assert_eq!(forgotten.compiled.model().label_names(), model.label_names());
+        assert_eq!(forgotten.compiled.model().right(&rest).unwrap(), Some(never.possible()));
+        let dir = tempfile::tempdir().unwrap();
+        forgotten.compiled.save(dir.path().join("a")).unwrap();
+        never.save(dir.path().join("b")).unwrap();
+        let bytes = |name: &str| std::fs::read(dir.path().join(name).join("model.safetensors")).unwrap();
+        assert_eq!(bytes("a"), bytes("b"));
+        // The same data again gives the same coordinates, and all labels.
+        let again = Memorizer::new().like(&model).unwrap().compile(&data).unwrap();
+        assert!(again.is_proved());
+        // What was never there cannot be forgotten.
+        let other = Dataset::from_sequences(&[["w1", "w2", "w3", "w1", "w2", "w3", "w1"]], &[["L0"; 7]]).unwrap();
+        assert!(monolayer::edit::Forget::new(&data, &other).from(&model).is_err());
+    }
+}
+
+#[test]
+fn new_sequences_and_new_words() {
+    let data = harbor();
+    let model = Memorizer::new().precision(Precision::F32).compile(&data).unwrap().model().clone();
+    let new = Dataset::from_sequences(
+        &[vec!["Zeppelin", "sails", "in", "May", "."], vec!["Zeppelin", "left", "Narvik", "."]],
+        &[vec!["BOAT", "O", "O", "DATE", "O"], vec!["BOAT", "O", "LOC", "O"]],
+    )
+    .unwrap();
+    let (editor, edits) = Editor::adding(model.clone(), Some(&data), &new).unwrap();
+    assert_eq!((editor.words_added(), edits.len()), (2, 9));
+    let edited = editor.edit(&edits).unwrap();
+    assert_eq!(edited.refused().count(), 0);
+    assert_eq!(edited.model().right(&new).unwrap(), Some(9));
+    assert_eq!(edited.model().right(&data).unwrap(), model.right(&data).unwrap());
+    assert!(edited.difference().changes.iter().all(|change| model.vocabulary().unwrap().get(&change.word).is_some()));
+    let pair = Pair { old: single(&model), new: single(edited.model()), difference: edited.difference() };
+    attack(&pair, false, 200);
 }

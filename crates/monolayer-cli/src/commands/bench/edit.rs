@@ -96,7 +96,11 @@ fn text(runs: &EditRuns) -> String {
         format!("{} of {} edits certified ({share}), {units:.2} units each", count(certified), count(all))
     };
     let slowest = runs.milliseconds.iter().copied().fold(0.0, f64::max);
-    let mut text = format!("one at a time: {}, {:.1} ms each, at most {slowest:.1}\n", line(&runs.single), mean(&runs.milliseconds));
+    let mut text = format!(
+        "one at a time: {}, {:.1} ms each, at most {slowest:.1}\n",
+        line(&runs.single),
+        mean(&runs.milliseconds)
+    );
     for outcome in &runs.single {
         if let EditOutcome::Refused { why, found, needed } = outcome {
             let number = |x: &Option<f64>| x.map_or("-".to_owned(), |x| format!("{x:.2e}"));

@@ -70,7 +70,10 @@ mod tests {
     #[test]
     fn the_last_place_counts() {
         let edit = parse("a:1=X b:2=Y", Split::Word).unwrap();
-        assert_eq!((edit.tokens.as_slice(), edit.place, edit.label.as_str()), (&["a:1=X".to_owned(), "b".to_owned()][..], 1, "Y"));
+        assert_eq!(
+            (edit.tokens.as_slice(), edit.place, edit.label.as_str()),
+            (&["a:1=X".to_owned(), "b".to_owned()][..], 1, "Y")
+        );
         let edit = parse("10:30 is =:3=B:x", Split::Word).unwrap();
         assert_eq!((edit.tokens.len(), edit.place, edit.label.as_str()), (3, 2, "B:x"));
         for text in ["", "a", "a:=X", "a:0=X", ":1=X", "a:-1=X", "a:1"] {

@@ -20,6 +20,7 @@ pub fn json(edits: &[Edit], edited: &Edited, editor: &Editor, out: Option<&Path>
         "unchanged": unchanged,
         "refused": refused,
         "units_added": edited.units_added(),
+        "words_added": editor.words_added(),
         "units": difference.units,
         "spare": edited.model().spare_units(),
         "changes": difference.changes,
@@ -44,7 +45,12 @@ pub fn change(change: &Change, first: usize) -> String {
         (Some(from), Some(to)) => format!("{from} -> {to}"),
         _ => "the label may change".to_owned(),
     };
-    format!("{}{place} with context id in [{}, {}]: {labels}", change.word, short(change.id[0], false), short(change.id[1], true))
+    format!(
+        "{}{place} with context id in [{}, {}]: {labels}",
+        change.word,
+        short(change.id[0], false),
+        short(change.id[1], true)
+    )
 }
 
 /// A number in a few digits, rounded down or up.
@@ -80,7 +86,9 @@ pub fn text(edits: &[Edit], edited: &Edited, editor: &Editor, from: &Path, out: 
     }
     let _ = match editor.compared() {
         0 => writeln!(text, "no data was compared: other contexts whose ids are in these intervals change, too"),
-        tokens => writeln!(text, "compared with {} tokens: those of other contexts keep their labels, proved", count(tokens)),
+        tokens => {
+            writeln!(text, "compared with {} tokens: those of other contexts keep their labels, proved", count(tokens))
+        }
     };
     let where_to = match difference.units {
         UnitsAdded::Filled => format!("in spare units, of which {} are left", count(edited.model().spare_units())),

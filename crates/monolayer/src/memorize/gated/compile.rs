@@ -65,20 +65,28 @@ pub fn memorize_words<'a>(
         return Err(Error::mismatch("gated units need words with classes", "use `method` plateau or interpolate"));
     };
     let names = model_labels(names);
-    let label_codes = label_codes(&names, memorizer.seed)?;
-    let positions = memorizer.positions_for(data, labels);
-    // One more coordinate for the context id, then those of the labels.
-    let (start, extra) = (memorizer.start_for(vocabulary), 1 + label_codes.cols);
-    let vectors =
-        TokenVectors::with_start(start.as_deref(), data, &memorizer.embedding, &positions, extra, memorizer.seed)?;
+    let like = memorizer.like.as_deref();
+    let label_codes = like.map_or_else(|| label_codes(&names, memorizer.seed), |like| Ok(like.label_codes.clone()))?;
+    let start = like.map_or_else(|| memorizer.start_for(vocabulary), |like| like.start.clone());
+    let vectors = match like {
+        Some(like) => like.vectors.clone(),
+        None => {
+            let positions = memorizer.positions_for(data, labels);
+            // One more coordinate for the context id, then those of the labels.
+            let extra = 1 + label_codes.cols;
+            let codes = &memorizer.embedding;
+            TokenVectors::with_start(start.as_deref(), data, codes, &positions, extra, memorizer.seed)?
+        }
+    };
     // Definition 2: what attention can see of each token, and which labels that allows.
     let view = View::new(data, &vectors, memorizer.mask.clone());
     let agreement = view.contexts.agree(labels);
     // Lemmas 2 and 3: a projection that keeps differently labeled contexts apart.
     let groups = Groups::by_label(&view, &agreement.label);
-    let (map, candidates, precision) = match choice {
-        Some(choice) => (choice.map(&vectors), choice.candidates, memorizer.precision),
-        None => project(memorizer, &view, &groups),
+    let (map, candidates, precision) = match (choice, like) {
+        (_, Some(like)) => (like.map.clone(), memorizer.candidates, memorizer.precision),
+        (Some(choice), _) => (choice.map(&vectors), choice.candidates, memorizer.precision),
+        (None, None) => project(memorizer, &view, &groups),
     };
     // Theorem 2: the context ids.
     let context_ids = map.context_ids(&view);
@@ -133,6 +141,15 @@ impl Compilation<'_> {
         let covered = if self.choice.is_none() { Some(plan.cover(false)?) } else { None };
         let covered = covered.as_ref();
         match precision {
+            Precision::F32 if self.memorizer.like.is_some() => {
+                let single = self.build::<f32>(&plan, covered, usize::MAX);
+                if single.as_ref().is_ok_and(Compiled::is_proved) {
+                    return single;
+                }
+                // Hinges alone have wider margins.
+                let hinges = self.build::<f32>(&plan, Some(&plan.cover(true)?), usize::MAX);
+                if hinges.as_ref().is_ok_and(Compiled::is_proved) { hinges } else { single }
+            }
             Precision::F32 => self.build::<f32>(&plan, covered, usize::MAX),
             Precision::F64 => self.build::<f64>(&plan, covered, usize::MAX),
             Precision::Auto | Precision::Exact => {
