@@ -68,6 +68,8 @@ def compile_function(
             if i % 1024 == 0:
                 bar(i, total)
     data = Dataset(sequences, labels, label_at=options.pop("label_at", "all"), all_orders=symmetric)
+    # The function is known on every sequence: there is nothing to edit.
+    options.setdefault("spare", 0)
     return memorize(data, **options)
 
 

@@ -7,6 +7,8 @@ mod context;
 mod data;
 mod data_args;
 mod demo;
+mod diff;
+mod edit;
 mod exact_layer;
 mod experiment;
 mod explain;
@@ -107,6 +109,8 @@ enum Command {
     Generate(generate::Args),
     Inspect(inspect::Args),
     Explain(explain::Args),
+    Edit(edit::Args),
+    Diff(diff::Args),
     Export(export::Args),
     Hardmax(hardmax::Args),
     Unquantized(unquantized::Args),
@@ -158,6 +162,8 @@ pub fn run(cli: &Cli) -> Result<Outcome> {
         Command::Generate(args) => generate::run(args, &cli.shared),
         Command::Inspect(args) => inspect::run(args, &cli.shared),
         Command::Explain(args) => explain::run(args, &cli.shared),
+        Command::Edit(args) => edit::run(args, &cli.shared),
+        Command::Diff(args) => diff::run(args, &cli.shared),
         Command::Export(args) => export::run(args),
         Command::Hardmax(args) => hardmax::run(args, &cli.shared),
         Command::Unquantized(args) => unquantized::run(args, &cli.shared),

@@ -5,6 +5,7 @@ pub mod approximation_study;
 pub mod attention_bench;
 pub mod bench;
 pub mod claims;
+pub mod edit_bench;
 pub mod example;
 pub mod experiment;
 pub mod picture;

@@ -64,6 +64,7 @@ fn set<'a>(memorizer: Memorizer<'a>, name: &str, value: &Bound<'_, PyAny>) -> Py
         "gates" => memorizer.gates(said(Gates::from_str(&text()?))?),
         "precision" => memorizer.precision(precision(&text()?)?),
         "seed" => memorizer.seed(value.extract()?),
+        "spare" => memorizer.spare(value.extract()?),
         "candidates" => memorizer.candidates(value.extract()?),
         "unknown" => memorizer.unknown(value.extract()?),
         "text" => memorizer.text(said(text()?.parse())?),

@@ -18,6 +18,7 @@ pub mod arithmetic;
 pub mod attention;
 pub mod context_map;
 pub mod data;
+pub mod edit;
 mod error;
 pub mod fs;
 pub mod memorize;

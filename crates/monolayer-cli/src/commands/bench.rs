@@ -1,6 +1,7 @@
 //! `monolayer bench`: measured speed, with the limit measured beside it.
 
 mod attention;
+mod edit;
 mod memorize;
 mod peer;
 mod text;
@@ -45,6 +46,7 @@ enum Name {
     /// The search for a contextual mapping: gap and time for growing numbers of candidates, and the time of one pass
     #[command(after_help = "Example: monolayer bench context train.conll")]
     Context(context::MapArgs),
+    Edit(edit::Args),
     Memorize(memorize::Args),
     Text(text::Args),
     Train(train::Args),
@@ -65,6 +67,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
         Name::Forward { tokens } => Ok(forward(*tokens)),
         Name::Attention(args) => attention::run(args, shared),
         Name::Context(map) => context_search(map, shared),
+        Name::Edit(args) => edit::run(args, shared),
         Name::Memorize(args) => memorize::run(args),
         Name::Text(args) => text::run(args, shared),
         Name::Train(args) => train::run(args),

@@ -95,6 +95,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
         "d": config.d,
         "dtype": config.dtype,
         "layers": config.layers,
+        "spare": model.spare_units(),
         "max_length": config.max_length,
         "start": config.start,
         "labels": config.labels.as_ref().map(Vec::len),
@@ -119,7 +120,7 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
         let tokens = if text.split == Split::Word { "words" } else { "characters" };
         format!("made to recite a text of {tokens} that starts with {:?}: monolayer generate\n", text.first)
     });
-    let mut text = format!("{}\n{recites}{}", headline(&config), table(&rows, &[4]));
+    let mut text = format!("{}\n{recites}{}", headline(&config, model.spare_units()), table(&rows, &[4]));
     let data = args.read.open_some(args.data.as_deref(), shared)?;
     let bits = LabelBits::new(&args.model, &model, &config, [parameters, nonzero], data.as_ref())?;
     text += &bits.as_ref().map_or(String::new(), LabelBits::text);
@@ -236,18 +237,20 @@ fn exact(name: String, shape: Vec<usize>, data: &[RBig]) -> Tensor {
     Tensor { nonzero, ranks: tensor.ranks.filter(|_| kept), ..tensor }
 }
 
-/// The model in a line.
-fn headline(config: &Config) -> String {
-    let layer = |l: &directory::LayerConfig| {
+/// The model in a line; so many of its last layer's hidden units are spare.
+fn headline(config: &Config, spare: usize) -> String {
+    let layer = |(i, l): (usize, &directory::LayerConfig)| {
         let attention = l.attention.as_ref().map(|a| {
             let kind = format!("{:?}", a.kind).to_lowercase();
             let mask = if a.mask == MaskConfig::None { String::new() } else { format!(", mask {}", a.mask.name()) };
             format!("{kind} attention ({} of size {}{mask})", plural(a.heads, "head"), a.head_size)
         });
-        let hidden = (l.hidden > 0).then(|| plural(l.hidden, "hidden unit"));
+        let zeros = if i + 1 == config.layers.len() { spare } else { 0 };
+        let also = if zeros > 0 { format!(" and {} spare", count(zeros)) } else { String::new() };
+        let hidden = (l.hidden > 0).then(|| plural(l.hidden - zeros, "hidden unit") + &also);
         attention.into_iter().chain(hidden).collect::<Vec<_>>().join(" + ")
     };
-    let layers: Vec<String> = config.layers.iter().map(layer).collect();
+    let layers: Vec<String> = config.layers.iter().enumerate().map(layer).collect();
     let pre = config.pre_feed_forward.as_ref().map(|p| format!("{} before; ", plural(p.hidden, "hidden unit")));
     let start = config.start.as_ref().map(|start| format!(", behind the start token {start:?}"));
     format!(

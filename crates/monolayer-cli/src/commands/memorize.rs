@@ -19,12 +19,12 @@ use monolayer::memorize::alphabet::architecture::{Gates, Reads};
 use monolayer::memorize::{Details, Effort, paper_parameters};
 use monolayer::model::Storage;
 use monolayer::model::certificate::Claim;
-use monolayer::{Compiled, Dataset, Error, Memorizer, Method, Precision, Source};
+use monolayer::{AnyModel, Compiled, Dataset, Error, Memorizer, Method, Precision, Source};
 use serde_json::{Value, json};
 
 pub use self::confirm::margin;
 use super::mask::{self, MaskArg};
-use super::{DOES, DataArgs, Outcome, Shared, WRITES, place_json, replacing};
+use super::{DOES, DataArgs, Outcome, READS, Shared, WRITES, place_json, replacing};
 use crate::output::{Progress, count, percent, table};
 
 /// Compile a dataset into one rank-1 attention layer and one feed-forward block, without training
@@ -90,6 +90,12 @@ pub struct Args {
     /// dense. The numbers are the same
     #[arg(long, value_enum, default_value = "auto", help_heading = WRITES)]
     storage: StorageArg,
+    /// Spare hidden units of zeros, which `monolayer edit` fills so that shapes stay (default: 64; 0 for tasks)
+    #[arg(long, value_name = "N", help_heading = WRITES)]
+    spare: Option<usize>,
+    /// Take codes, projection, words, max_length, mask, precision and the order of labels over from a model
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["mask", "start", "reads", "gates", "unknown", "text", "candidates", "seed"], help_heading = READS)]
+    like: Option<PathBuf>,
     /// Exit with code 1 if some tokens cannot be memorized
     #[arg(long, help_heading = DOES)]
     strict: bool,
@@ -259,7 +265,8 @@ pub fn report(data: &Dataset, compiled: &Compiled, seconds: f64) -> Value {
         data,
         compiled,
         &json!({
-            "hidden": config.layers[0].hidden,
+            "hidden": config.layers[0].hidden - compiled.spare(),
+            "spare": compiled.spare(),
             "units": { "words": words, "places": places, "contexts": contexts },
             "architecture": choice::architecture(compiled),
             "alternatives": choice::alternatives(compiled),
@@ -310,6 +317,11 @@ fn tokens_note(data: &Dataset, compiled: &Compiled) -> String {
     format!("of {} tokens, {} of them possible{free}", count(data.tokens()), count(compiled.possible()))
 }
 
+/// How many hidden units there are, and how many of zeros behind them.
+pub fn hidden_units(units: usize, spare: usize) -> String {
+    if spare == 0 { count(units) } else { format!("{} and {} spare", count(units), count(spare)) }
+}
+
 /// What was compiled, as a table.
 pub fn table_of(data: &Dataset, compiled: &Compiled, seconds: Option<f64>) -> String {
     let config = compiled.model().config();
@@ -321,7 +333,7 @@ pub fn table_of(data: &Dataset, compiled: &Compiled, seconds: Option<f64>) -> St
     let mut rows = vec![
         row("right", count(compiled.right()), tokens_note(data, compiled)),
         row("sequences right", count(compiled.sequences_right()), format!("of {}", count(data.sequences()))),
-        row("hidden units", count(words + places + contexts), units),
+        row("hidden units", hidden_units(words + places + contexts, compiled.spare()), units),
         row("d", config.d.to_string(), format!("{}, {positions}", config.dtype)),
         row("smallest gap", format!("{:.1e}", compiled.gap()), "of the ids' standard deviation".to_owned()),
     ];
@@ -396,11 +408,17 @@ impl Args {
         if let Some(start) = &self.start {
             memorizer = memorizer.start(start == "yes");
         }
+        if let Some(spare) = self.spare {
+            memorizer = memorizer.spare(spare);
+        }
         if let Some(reads) = self.reads {
             memorizer = memorizer.reads(reads);
         }
         if let Some(gates) = self.gates {
             memorizer = memorizer.gates(gates);
+        }
+        if let Some(like) = &self.like {
+            return Ok(memorizer.like(&AnyModel::open(like)?)?);
         }
         Ok(if self.data.text.is_some() { memorizer.text(self.data.split()) } else { memorizer })
     }

@@ -194,7 +194,7 @@ fn cut<'a>(text: &'a str, at: &str) -> (&'a str, Option<&'a str>) {
 /// Compares every sentence of `inspect --unit` with what the model does with every token of its data.
 fn sentences_hold(dir: &str, data: &Dataset) {
     let model = AnyModel::open(dir).unwrap();
-    let units = model.config().layers[0].hidden;
+    let units = model.config().layers[0].hidden - model.spare_units();
     // Who fires, for each unit: word, place from 1, id.
     let mut tokens: Vec<(String, usize, f64, HashSet<usize>)> = Vec::new();
     for (i, range) in data.ranges().enumerate() {

@@ -6,6 +6,7 @@ mod claims;
 mod commands;
 mod common;
 mod context;
+mod edit;
 mod experiment;
 mod explain;
 mod free_labels;

@@ -81,7 +81,7 @@ fn memorize(context: &Context) -> Result<Finding> {
         .count("tokens", data.tokens())
         .count("possible", possible)
         .count("right", right)
-        .count("hidden units", model.config().layers[0].hidden))
+        .count("hidden units", model.config().layers[0].hidden - compiled.spare()))
 }
 
 fn words(context: &Context) -> Result<Finding> {

@@ -138,7 +138,7 @@ fn lead(model: &AnyModel, data: Option<&Data>, results: Option<&Results>) -> Str
 /// The headline numbers.
 fn headline(directory: &Path, model: &AnyModel, data: Option<&Data>, results: Option<&Results>) -> Markup {
     let config = model.config();
-    let hidden: usize = config.layers.iter().map(|layer| layer.hidden).sum();
+    let hidden: usize = config.layers.iter().map(|layer| layer.hidden).sum::<usize>() - model.spare_units();
     let heads = config.layers.iter().filter_map(|l| l.attention.as_ref());
     let shape = heads.map(|a| format!("{} head of size {}", a.heads, a.head_size)).collect::<Vec<_>>().join("; ");
     let mut cards = match results {

@@ -77,6 +77,8 @@ pub enum Details {
 pub struct GatedDetails {
     /// How many hidden units give words their label, give positions another, and tell contexts apart.
     pub units: [usize; 3],
+    /// How many spare units, of zeros, stand behind them.
+    pub spare: usize,
     /// The smallest margin over its error bound, in the model's precision, and in double precision if that is another.
     pub ratios: Vec<f64>,
     /// Where double precision was chosen because more tokens are proved in it: how many are in single precision.
@@ -197,6 +199,11 @@ impl Compiled {
     /// The hidden units of gated models by what they are for; none for other methods.
     pub fn gated(&self) -> Option<&GatedDetails> {
         if let Details::Gated(details) = &self.details { Some(details) } else { None }
+    }
+
+    /// How many of the stored hidden units are spare: units of zeros, which edits fill.
+    pub fn spare(&self) -> usize {
+        self.gated().map_or(0, |details| details.spare)
     }
 
     /// What is known of hinges, for plateaus and curves in floats.

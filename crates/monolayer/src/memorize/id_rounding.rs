@@ -8,7 +8,7 @@
 use rayon::prelude::*;
 
 use super::gated::stored::Stored;
-use crate::arithmetic::float_model::{ANY_GRID, DOUBLE, FloatFormat, Up};
+use crate::arithmetic::float_model::{ANY_GRID, DOUBLE, FloatFormat, Up, sum_above, sum_below};
 use crate::arithmetic::matrix::Matrix;
 use crate::arithmetic::softmax_error::{InnerProduct, Softmax};
 use crate::context_map::{View, seen_projections};
@@ -95,32 +95,64 @@ impl ContextId {
 
 /// The ids of some tokens.
 pub fn context_ids(view: &View, stored: &Stored, tokens: &[usize]) -> Vec<ContextId> {
-    let (keys, queries) = (Products::new(stored, &stored.key), Products::new(stored, &stored.query));
-    let terms = stored.key.len();
-    let (start, first) = (keys.start(stored), view.vectors.first_place());
-    let mut p = Vec::with_capacity(view.token_ids.len());
-    // The worst of each sequence stands for what any of its tokens sees.
-    let mut worst = Vec::with_capacity(view.offsets.len());
-    for window in view.offsets.windows(2) {
-        let mut sequence = InnerProduct { value: 0.0, size: Up::ZERO, grid: ANY_GRID };
-        let mut include = |key: InnerProduct| {
-            sequence.size = sequence.size.max(key.size);
-            sequence.grid = sequence.grid.min(key.grid);
-        };
-        start.into_iter().for_each(&mut include);
-        for (place, &word) in (first..).zip(&view.token_ids[window[0]..window[1]]) {
-            let key = keys.at(word, place);
-            p.push(key.value);
-            include(key);
-        }
-        worst.push(sequence);
+    IdReader::new(stored).ids(view, tokens)
+}
+
+/// Reads ids of tokens off the projections of all words and places.
+pub struct IdReader {
+    keys: Products,
+    queries: Products,
+    terms: usize,
+    start: Option<InnerProduct>,
+}
+
+impl IdReader {
+    /// For the words and places of a model.
+    pub fn new(stored: &Stored) -> Self {
+        let (keys, queries) = (Products::new(stored, &stored.key), Products::new(stored, &stored.query));
+        Self { start: keys.start(stored), keys, queries, terms: stored.key.len() }
     }
-    let id = |&t: &usize| {
-        let (sequence, place) = view.place(t);
-        let mut room = Vec::new();
-        let p = &p[view.offsets[sequence]..view.offsets[sequence + 1]];
-        let seen = seen_projections(&view.mask, start.map(|key| key.value), p, place, &mut room);
-        ContextId::new(seen, worst[sequence], queries.at(view.token_ids[t], first + place), terms)
-    };
-    tokens.par_iter().map(id).collect()
+
+    /// Bounds of all values that attention takes a mean of, as a program computes them.
+    pub fn values(&self, format: &FloatFormat) -> (f64, f64) {
+        let ends = |list: &[InnerProduct]| {
+            let fold = |(low, high): (f64, f64), p: &InnerProduct| (low.min(p.value), high.max(p.value));
+            list.iter().fold((f64::INFINITY, f64::NEG_INFINITY), fold)
+        };
+        let largest = |list: &[InnerProduct]| list.iter().map(|p| p.size).fold(Up::ZERO, Up::max);
+        let (words, places) = (ends(&self.keys.words), ends(&self.keys.places));
+        let size = largest(&self.keys.words) + largest(&self.keys.places);
+        let error = format.sum_error(self.terms, size) + DOUBLE.sum_error(self.terms + 1, size);
+        (sum_below(sum_below(words.0, places.0), -error.get()), sum_above(sum_above(words.1, places.1), error.get()))
+    }
+
+    /// The ids of some tokens.
+    pub fn ids(&self, view: &View, tokens: &[usize]) -> Vec<ContextId> {
+        let (start, first) = (self.start, view.vectors.first_place());
+        let mut p = Vec::with_capacity(view.token_ids.len());
+        // The worst of each sequence stands for what any of its tokens sees.
+        let mut worst = Vec::with_capacity(view.offsets.len());
+        for window in view.offsets.windows(2) {
+            let mut sequence = InnerProduct { value: 0.0, size: Up::ZERO, grid: ANY_GRID };
+            let mut include = |key: InnerProduct| {
+                sequence.size = sequence.size.max(key.size);
+                sequence.grid = sequence.grid.min(key.grid);
+            };
+            start.into_iter().for_each(&mut include);
+            for (place, &word) in (first..).zip(&view.token_ids[window[0]..window[1]]) {
+                let key = self.keys.at(word, place);
+                p.push(key.value);
+                include(key);
+            }
+            worst.push(sequence);
+        }
+        let id = |&t: &usize| {
+            let (sequence, place) = view.place(t);
+            let mut room = Vec::new();
+            let p = &p[view.offsets[sequence]..view.offsets[sequence + 1]];
+            let seen = seen_projections(&view.mask, start.map(|key| key.value), p, place, &mut room);
+            ContextId::new(seen, worst[sequence], self.queries.at(view.token_ids[t], first + place), self.terms)
+        };
+        tokens.par_iter().map(id).collect()
+    }
 }

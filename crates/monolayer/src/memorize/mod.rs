@@ -6,13 +6,14 @@ pub mod deep;
 pub mod gated;
 pub(crate) mod id_rounding;
 mod label_counts;
+mod like;
 pub mod proof_constants;
 mod settings;
 pub mod vectors;
 
 pub use compiled::{Compiled, DeepDetails, Details, GatedDetails, HingeDetails};
 pub use label_counts::{LabelCounts, least_parameters};
-pub use settings::{Effort, Memorizer, Method, Precision};
+pub use settings::{Effort, Memorizer, Method, Precision, SPARE};
 
 use std::borrow::Cow;
 
@@ -42,6 +43,13 @@ impl Memorizer<'_> {
         let method = self.method.unwrap_or_else(|| Method::for_data(data));
         self.check(method)?;
         check_mask(data, &self.mask)?;
+        if let Some(like) = &self.like {
+            if method != Method::Gated {
+                return Err(Error::mismatch("`like` is for words with classes", "leave `method` out, or use gated"));
+            }
+            let data = like.data(data)?;
+            return self.finish(&data, gated::memorize_words(&data, self, None)?);
+        }
         let choice = (method == Method::Gated).then(|| Choice::new(data, self)).flatten();
         let forced = self.wanted.reads.is_some() || self.wanted.gates.is_some();
         if let Some(choice) = choice {

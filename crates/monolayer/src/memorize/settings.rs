@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::alphabet::architecture::{Gates, Reads};
 use super::gated::halfspace_cover::CoverEffort;
+use super::like::Like;
 use crate::context_map::search;
 use crate::data::embedding::Embedding;
 use crate::data::positions::Positions;
@@ -144,6 +145,9 @@ pub enum Precision {
     Exact,
 }
 
+/// How many spare hidden units a model gets where nothing else is asked for.
+pub const SPARE: usize = 64;
+
 /// What was asked for; the compiler chooses the rest.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Wanted {
@@ -182,6 +186,8 @@ pub struct Memorizer<'a> {
     pub(super) text: Option<Split>,
     pub(super) wanted: Wanted,
     pub(super) storage: Storage,
+    pub(super) spare: Option<usize>,
+    pub(super) like: Option<Arc<Like>>,
     on_progress: Option<Arc<Listener<'a>>>,
 }
 
@@ -205,6 +211,8 @@ impl Default for Memorizer<'_> {
             text: None,
             wanted: Wanted::default(),
             storage: Storage::Auto,
+            spare: None,
+            like: None,
             on_progress: None,
         }
     }
@@ -330,6 +338,17 @@ impl<'a> Memorizer<'a> {
         Self { storage, ..self }
     }
 
+    /// How many spare hidden units, of zeros, gated models get, which edits fill; by default [`SPARE`], and none for tasks.
+    #[must_use]
+    pub fn spare(self, spare: usize) -> Self {
+        Self { spare: Some(spare), ..self }
+    }
+
+    /// The spare units for a dataset. A task is enumerated in full: there is nothing to edit in it.
+    pub(super) fn spare_for(&self, data: &Dataset) -> usize {
+        self.spare.unwrap_or(if data.name.starts_with("task:") { 0 } else { SPARE })
+    }
+
     /// Hears, now and then, how many more projections were tried and the best gap so far, over the spread of the context ids.
     #[must_use]
     pub fn on_progress(self, on_progress: impl Fn(usize, f64) + Send + Sync + 'a) -> Self {
@@ -361,13 +380,14 @@ impl<'a> Memorizer<'a> {
         let for_gated = self.unknown
             || self.free
             || self.start
+            || self.spare.is_some_and(|spare| spare > 0)
             || self.precision == Precision::F32
             || self.effort != Effort::Default;
         if method != Method::Gated && for_gated {
             let name = method.name();
             return Err(Error::mismatch(
                 format!(
-                    "`unknown`, `start`, `effort`, `embedding` free and `precision` f32 do not go with `method` {name}"
+                    "`unknown`, `start`, `spare`, `effort`, `embedding` free and `precision` f32 do not go with `method` {name}"
                 ),
                 "they are for `method` gated",
             ));
@@ -404,6 +424,8 @@ impl fmt::Debug for Memorizer<'_> {
             .field("text", &self.text)
             .field("wanted", &self.wanted)
             .field("storage", &self.storage)
+            .field("spare", &self.spare)
+            .field("like", &self.like.is_some())
             .finish_non_exhaustive()
     }
 }

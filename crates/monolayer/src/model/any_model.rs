@@ -14,6 +14,7 @@ use crate::arithmetic::matrix::Matrix;
 use crate::data::context::START;
 use crate::data::{Dataset, Tokens, Vocabulary};
 use crate::error::{Error, Result};
+use crate::paper::feed_forward::FeedForward;
 
 /// A model in single or double precision, or with exact numbers.
 ///
@@ -133,6 +134,15 @@ impl AnyModel {
         directory::tensors(&self.widened())
     }
 
+    /// How many hidden units at the end of its last layer are spare: all of their weights are 0, and edits fill them.
+    pub fn spare_units(&self) -> usize {
+        fn spare<T: Clone + Default + PartialEq>(model: &Model<T>) -> usize {
+            let block = model.transformer.layers.last().and_then(|layer| layer.feed_forward.as_ref());
+            block.map_or(0, FeedForward::spare_units)
+        }
+        with_model!(self, model => spare(model))
+    }
+
     /// The names of its labels, where outputs are labels.
     pub fn label_names(&self) -> Option<&[String]> {
         with_model!(self, model => model.head.as_ref().map(|head| &head.labels[..]))
@@ -148,6 +158,11 @@ impl AnyModel {
         let start = with_model!(self, model => model.start())?;
         let known = if let Tokens::Words { vocabulary, .. } = &data.tokens { Some(vocabulary) } else { None };
         known.zip(self.vocabulary()).and_then(|(data, own)| data.get(own.name(start))).or(Some(START))
+    }
+
+    /// The rows of the words of a dataset, lengths checked; nothing where the data or the model has vectors.
+    pub(crate) fn word_rows(&self, data: &Dataset) -> Result<Option<Vec<u32>>> {
+        with_floats!(self, model => model.word_rows(data), _model => Ok(None))
     }
 
     /// The same numbers in double precision; exact ones are rounded.

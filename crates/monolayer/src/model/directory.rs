@@ -360,11 +360,14 @@ pub(crate) fn write_config_and_words<T>(model: &Model<T>, config: &Config, dir: 
 }
 
 fn write_tensors(tensors: &[StoredTensor], dir: &Path) -> Result<()> {
+    put(dir, "model.safetensors", &tensor_bytes(tensors, &dir.join("model.safetensors"))?)
+}
+
+/// The bytes of a file of tensors.
+pub(crate) fn tensor_bytes(tensors: &[StoredTensor], path: &Path) -> Result<Vec<u8>> {
     let views = tensors.iter().map(|tensor| (&tensor.name, tensor.view()));
-    let path = dir.join("model.safetensors");
-    let file = safetensors::serialize(views, None)
-        .map_err(|e| Error::model(&path, e.to_string(), "the model is too large for the format"))?;
-    put(dir, "model.safetensors", &file)
+    safetensors::serialize(views, None)
+        .map_err(|e| Error::model(path, e.to_string(), "the model is too large for the format"))
 }
 
 /// What config.json says of a model.

@@ -342,6 +342,18 @@ impl<R: Real> Model<R> {
         }
     }
 
+    /// The rows of the words of a dataset, lengths checked; nothing where the data or the model has vectors.
+    pub(crate) fn word_rows(&self, data: &Dataset) -> Result<Option<Vec<u32>>> {
+        self.check_masks(data)?;
+        self.check_places(data)?;
+        match (&data.tokens, &self.words) {
+            (Tokens::Words { word_ids, vocabulary }, Some(words)) => {
+                words.translate(data, word_ids, vocabulary).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// A dataset as this model's input: words by their ids, vectors as they are, lengths checked.
     pub fn inputs(&self, data: &Dataset) -> Result<Inputs<R>> {
         self.check_masks(data)?;

@@ -2,8 +2,12 @@
 
 use safetensors::tensor::{Dtype, TensorView};
 
-use super::{Model, directory, narrow};
+use std::path::Path;
+
+use super::directory::FORMAT_2;
+use super::{AnyModel, Model, directory, narrow};
 use crate::arithmetic::kernels::Real;
+use crate::error::Result;
 
 /// How tensors are written. They are read as the same numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,6 +48,23 @@ const HEADER: usize = 100;
 const LARGE: usize = 1_000_000;
 
 impl Storage {
+    /// How the numbers of a model directory are stored; `Auto` where in no way that this program would.
+    pub(crate) fn of(model: &AnyModel, dir: &Path) -> Result<Self> {
+        let path = dir.join("model.safetensors");
+        let bytes = directory::read_file(&path)?;
+        for storage in [Self::Auto, Self::Dense, Self::Small, Self::Sparse] {
+            let stored = match model {
+                AnyModel::F32(model) => storage.stored(model, directory::config(model).format == FORMAT_2).0,
+                AnyModel::F64(model) => storage.stored(model, directory::config(model).format == FORMAT_2).0,
+                AnyModel::Exact(_) => break,
+            };
+            if directory::tensor_bytes(&stored, &path)? == bytes {
+                return Ok(storage);
+            }
+        }
+        Ok(Self::Auto)
+    }
+
     /// The tensors of a model as they are written, and whether that takes format `monolayer/2`; `newer` for a model that is of that
     /// format anyway.
     pub(crate) fn stored<R: Real>(self, model: &Model<R>, newer: bool) -> (Vec<StoredTensor>, bool) {

@@ -31,6 +31,17 @@ impl<N: Number> FeedForward<N> {
     }
 }
 
+impl<T: Clone + Default + PartialEq> FeedForward<T> {
+    /// How many hidden units at the end have no weight but 0: they compute 0 and add nothing.
+    pub fn spare_units(&self) -> usize {
+        let zero = |x: &T| *x == T::default();
+        let spare = |&j: &usize| {
+            zero(&self.b1[j]) && self.w1.row(j).iter().all(zero) && self.w2.iter_rows().all(|row| zero(&row[j]))
+        };
+        (0..self.b1.len()).rev().take_while(spare).count()
+    }
+}
+
 /// max(x, 0).
 pub fn relu<N: Number>(x: &N) -> N {
     x.max(&N::zero())

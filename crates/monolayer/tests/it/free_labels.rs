@@ -45,7 +45,7 @@ fn check(data: &Dataset, compiled: &Compiled) {
 }
 
 fn hinges(compiled: &Compiled) -> usize {
-    compiled.model().config().layers[0].hidden
+    compiled.model().config().layers[0].hidden - compiled.spare()
 }
 
 proptest! {

@@ -10,6 +10,7 @@ mod common;
 mod context_map;
 mod dataset;
 mod docs;
+mod edit;
 mod errata;
 mod exact;
 mod examples;

@@ -96,7 +96,7 @@ fn check(memorizer: &Memorizer, data: &Dataset) -> ([usize; 3], Compiled) {
         AnyModel::F64(model) => compare(model, &names, data),
         AnyModel::Exact(_) => panic!("floats"),
     };
-    assert_eq!(names.units.len(), compiled.model().config().layers[0].hidden);
+    assert_eq!(names.units.len(), compiled.model().config().layers[0].hidden - compiled.spare());
     assert!(names.units.is_empty() || fired > 0);
     let count = |kind| names.units.iter().filter(|unit| unit.kind == kind).count();
     ([UnitKind::Word, UnitKind::Place, UnitKind::Context].map(count), compiled)

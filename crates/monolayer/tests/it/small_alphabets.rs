@@ -21,7 +21,7 @@ fn units(task: &str, memorizer: &Memorizer) -> (usize, Choice) {
     assert!(compiled.is_proved() && compiled.impossible().is_empty(), "{task}");
     assert_eq!(compiled.model().right(&data).unwrap(), Some(data.tokens()), "{task}");
     let choice = compiled.gated().unwrap().choice.clone().expect("a small alphabet");
-    (compiled.model().config().layers[0].hidden, choice)
+    (compiled.model().config().layers[0].hidden - compiled.spare(), choice)
 }
 
 #[test]
@@ -79,7 +79,7 @@ proptest! {
         prop_assert!(compiled.is_proved());
         prop_assert_eq!(compiled.model().right(&data).unwrap(), Some(compiled.possible()));
         if let Some(choice) = &compiled.gated().unwrap().choice {
-            prop_assert!(choice.least_units <= compiled.model().config().layers[0].hidden);
+            prop_assert!(choice.least_units <= compiled.model().config().layers[0].hidden - compiled.spare());
             prop_assert_eq!(choice.alternatives[0].impossible, compiled.impossible().len());
         }
     }

@@ -36,7 +36,7 @@ fn memorize_seconds(data: &Dataset) -> Result<(f64, Compiled)> {
 
 /// The hidden units of a compiled model.
 fn hidden(compiled: &Compiled) -> usize {
-    compiled.model().config().layers[0].hidden
+    compiled.model().config().layers[0].hidden - compiled.spare()
 }
 
 pub fn run(args: &Args) -> Result<Outcome> {

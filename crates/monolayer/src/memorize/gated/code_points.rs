@@ -43,6 +43,13 @@ impl Codes {
         self.rows.rows
     }
 
+    /// The inner products of all codes with a vector, where they are of +1 and -1.
+    pub(crate) fn sign_products(&self, normal: &[f64]) -> Option<Vec<f64>> {
+        let mut products = vec![0.0; self.rows.rows];
+        self.signs.as_ref()?.products(normal, &mut products);
+        Some(products)
+    }
+
     /// The inner products of all scaled codes with a vector, into the first entries of `scores`.
     fn products(&self, normal: &[f64], scores: &mut [f64]) {
         match &self.signs {

@@ -50,6 +50,8 @@ struct Compilation<'a> {
     /// The commonest label.
     default: u32,
     hash: String,
+    /// How many spare units there are to be.
+    spare: usize,
 }
 
 /// Memorizes a dataset of words with classes.
@@ -63,20 +65,28 @@ pub fn memorize_words<'a>(
         return Err(Error::mismatch("gated units need words with classes", "use `method` plateau or interpolate"));
     };
     let names = model_labels(names);
-    let label_codes = label_codes(&names, memorizer.seed)?;
-    let positions = memorizer.positions_for(data, labels);
-    // One more coordinate for the context id, then those of the labels.
-    let (start, extra) = (memorizer.start_for(vocabulary), 1 + label_codes.cols);
-    let vectors =
-        TokenVectors::with_start(start.as_deref(), data, &memorizer.embedding, &positions, extra, memorizer.seed)?;
+    let like = memorizer.like.as_deref();
+    let label_codes = like.map_or_else(|| label_codes(&names, memorizer.seed), |like| Ok(like.label_codes.clone()))?;
+    let start = like.map_or_else(|| memorizer.start_for(vocabulary), |like| like.start.clone());
+    let vectors = match like {
+        Some(like) => like.vectors.clone(),
+        None => {
+            let positions = memorizer.positions_for(data, labels);
+            // One more coordinate for the context id, then those of the labels.
+            let extra = 1 + label_codes.cols;
+            let codes = &memorizer.embedding;
+            TokenVectors::with_start(start.as_deref(), data, codes, &positions, extra, memorizer.seed)?
+        }
+    };
     // Definition 2: what attention can see of each token, and which labels that allows.
     let view = View::new(data, &vectors, memorizer.mask.clone());
     let agreement = view.contexts.agree(labels);
     // Lemmas 2 and 3: a projection that keeps differently labeled contexts apart.
     let groups = Groups::by_label(&view, &agreement.label);
-    let (map, candidates, precision) = match choice {
-        Some(choice) => (choice.map(&vectors), choice.candidates, memorizer.precision),
-        None => project(memorizer, &view, &groups),
+    let (map, candidates, precision) = match (choice, like) {
+        (_, Some(like)) => (like.map.clone(), memorizer.candidates, memorizer.precision),
+        (Some(choice), _) => (choice.map(&vectors), choice.candidates, memorizer.precision),
+        (None, None) => project(memorizer, &view, &groups),
     };
     // Theorem 2: the context ids.
     let context_ids = map.context_ids(&view);
@@ -100,6 +110,7 @@ pub fn memorize_words<'a>(
         gap,
         default,
         hash,
+        spare: memorizer.spare_for(data),
     };
     compilation.compile(precision)
 }
@@ -130,6 +141,15 @@ impl Compilation<'_> {
         let covered = if self.choice.is_none() { Some(plan.cover(false)?) } else { None };
         let covered = covered.as_ref();
         match precision {
+            Precision::F32 if self.memorizer.like.is_some() => {
+                let single = self.build::<f32>(&plan, covered, usize::MAX);
+                if single.as_ref().is_ok_and(Compiled::is_proved) {
+                    return single;
+                }
+                // Hinges alone have wider margins.
+                let hinges = self.build::<f32>(&plan, Some(&plan.cover(true)?), usize::MAX);
+                if hinges.as_ref().is_ok_and(Compiled::is_proved) { hinges } else { single }
+            }
             Precision::F32 => self.build::<f32>(&plan, covered, usize::MAX),
             Precision::F64 => self.build::<f64>(&plan, covered, usize::MAX),
             Precision::Auto | Precision::Exact => {
@@ -241,6 +261,7 @@ impl Compilation<'_> {
             context_ids: self.view.contexts.count,
             details: Details::Gated(GatedDetails {
                 units: gated.counts,
+                spare: self.spare,
                 ratios,
                 proved_in_single: None,
                 choice: self.choice.map(|choice| choice.with_units(gated.units.len())),
@@ -288,7 +309,7 @@ impl Compilation<'_> {
                 pre_feed_forward: None,
                 layers: vec![Layer {
                     attention: Some(Attention::rank_one(self.view.mask.clone(), &v, &queries, &w_o)),
-                    feed_forward: (!gated.units.is_empty()).then(|| self.block(gated)),
+                    feed_forward: (gated.units.len() + self.spare > 0).then(|| self.block(gated)),
                 }],
             },
             head: Some(self.head(gated)),
@@ -330,14 +351,14 @@ impl Compilation<'_> {
         Words { vocabulary, embedding: embedding.map(|&x| R::from_f64(x)), start }
     }
 
-    /// The hidden units: each reads codes and the context id, and writes to the coordinates of labels.
+    /// The hidden units: each reads codes and the context id, and writes to the coordinates of labels. Spare ones are last.
     fn block<R: Real>(&self, gated: &Gated) -> FeedForward<R> {
-        let (d, q) = (self.view.vectors.d(), gated.units.len());
+        let (d, q) = (self.view.vectors.d(), gated.units.len() + self.spare);
         let (id, first_label) = (self.view.vectors.used, self.view.vectors.used + 1);
         let real = |x: f64| R::from_f64(x);
         let mut block = FeedForward {
             w1: Matrix::new(q, d, vec![R::ZERO; q * d]),
-            b1: gated.units.iter().map(|unit| real(unit.bias)).collect(),
+            b1: gated.units.iter().map(|unit| real(unit.bias)).chain(vec![R::ZERO; self.spare]).collect(),
             w2: Matrix::new(d, q, vec![R::ZERO; q * d]),
             b2: vec![R::ZERO; d],
         };

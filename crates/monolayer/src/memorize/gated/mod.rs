@@ -16,7 +16,8 @@ pub(crate) mod label_hinges;
 mod off_units;
 mod partition;
 pub mod proof;
-pub(super) mod stored;
+pub(crate) mod stored;
+pub(crate) mod token_units;
 mod unit_names;
 
 pub(super) use compile::memorize_words;
@@ -364,7 +365,7 @@ impl GatePlan<'_> {
 }
 
 /// The halfspace that holds one code and none of the others.
-fn alone(codes: &Codes, list: &[(u32, u32)], code: usize) -> Option<Halfspace> {
+pub(crate) fn alone(codes: &Codes, list: &[(u32, u32)], code: usize) -> Option<Halfspace> {
     let others: Vec<Option<(f64, f64)>> = (0..list.len()).map(|i| (i != code).then_some((0.0, 0.0))).collect();
     let target = Target { point: code, ids: (0.0, 0.0) };
     let found = cover(&CodePoints::new(codes, None, list), &[target], &others, CoverEffort::ALONE);

@@ -22,7 +22,7 @@ pub struct Stored {
     pub key: Vec<f64>,
     /// `W_Q`, over the coordinates of codes.
     pub query: Vec<f64>,
-    /// The hidden units.
+    /// The hidden units, but for spare ones at the end, all of whose weights are 0: they add exactly nothing.
     pub units: Vec<Unit>,
     /// The head's rows, over the coordinates of labels.
     pub head: Matrix<f64>,
@@ -93,7 +93,8 @@ fn units<R: Real>(model: &Model<R>, used: usize) -> Option<Vec<Unit>> {
         let finite = unit.code.iter().chain(&unit.output).chain([&unit.id, &unit.bias]).all(|x| x.is_finite());
         (row[used + 1..].iter().all(zero) && finite).then_some(unit)
     };
-    block.w1.iter_rows().enumerate().map(unit).collect()
+    let used_units = block.b1.len() - block.spare_units();
+    block.w1.iter_rows().enumerate().take(used_units).map(unit).collect()
 }
 
 fn wide<R: Real>(m: &Matrix<R>) -> Matrix<f64> {
