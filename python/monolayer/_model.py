@@ -4,13 +4,14 @@ from __future__ import annotations
 import html
 import json
 import os
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from . import _native
+from . import _edit, _native
 from ._commands import command
 from ._convert import array_of
 from ._data import Dataset, dataset, is_one_sequence
@@ -25,6 +26,8 @@ class Model:
         self._native, self._data, self._directory = native, data, directory
         self._temporary: tempfile.TemporaryDirectory | None = None
         self._label_kind = None if data is None else data._label_kind
+        self._before: Model | None = None
+        self._edit_report: dict | None = None
 
     # ---- what it says
 
@@ -144,6 +147,51 @@ class Model:
         path = self.directory / "names.json"
         return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
+    # ---- what is changed
+
+    def edit(self, edits: Any, *, data: Any = None, partial: bool = False) -> "Model":
+        """The same model with other labels for some contexts, and nothing else changed but what `difference` states.
+
+        `edits` is a list of (words, place, label), places from 0: that token of that sequence gets that label, and so does every
+        token of the same context. `data` (by default what the model was memorized from) is compared with: tokens of other contexts
+        keep their labels, or the edit is refused, which is an error; with `partial` the others are made and `refused` lists it.
+
+        >>> model = monolayer.memorize([["May", "sails"], ["in", "May"]], [["PER", "O"], ["O", "DATE"]])
+        >>> edited = model.edit([(["May", "sails"], 0, "DATE")])
+        >>> edited.predict([["May", "sails"], ["in", "May"]])
+        [['DATE', 'O'], ['O', 'DATE']]
+        >>> edited.difference.verify()["verdict"]
+        'verified'
+        """
+        return _edit.edit(self, edits, data, partial)
+
+    def forget(self, sequences: Any, *, data: Any = None, fresh: bool = False) -> "Model":
+        """The model that the rest of the data would have given, with the same words, codes and attention: the same tensors, byte
+        for byte. `data` is what was memorized, these sequences included. With `fresh` the attention is searched for anew.
+
+        >>> model = monolayer.memorize([["May", "sails"], ["in", "May"]], [["PER", "O"], ["O", "DATE"]])
+        >>> model.forget([["May", "sails"]]).predict(["in", "May"])
+        ['O', 'DATE']
+        """
+        return _edit.forget(self, sequences, data, fresh)
+
+    def diff(self, other: "Model", data: Any = None) -> dict:
+        """How another model differs from this one: "changes" and, with data, the "tokens" whose labels differ."""
+        return _edit.diff(self, other, data)
+
+    @property
+    def difference(self) -> "_edit.Difference | None":
+        """What an edited model differs in from the one before, stated for all sequences; None where it states nothing."""
+        path = self.directory / "difference.json"
+        if self._before is None or not path.exists():
+            return None
+        return _edit.Difference(json.loads(path.read_text(encoding="utf-8")), self._before, self)
+
+    @property
+    def refused(self) -> list[dict]:
+        """The edits that were refused, with the distance of ids found and needed."""
+        return (self._edit_report or {}).get("refused", [])
+
     # ---- where it goes
 
     @property
@@ -158,7 +206,11 @@ class Model:
     def save(self, directory: str | os.PathLike) -> Path:
         """Writes the model directory, with its certificate, whole or not at all."""
         path = Path(directory)
-        self._native.save(path)
+        if self._before is None:
+            self._native.save(path)
+        else:
+            # With what is stated of the difference, which names the bytes of these files.
+            shutil.copytree(self.directory, path)
         self._directory, self._temporary = path, None
         return path
 

@@ -11,8 +11,8 @@ import run_notebooks
 NOTEBOOKS = sorted(run_notebooks.FOLDER.glob("*.ipynb"))
 
 
-def test_there_are_five():
-    assert len(NOTEBOOKS) == 5
+def test_there_are_six():
+    assert len(NOTEBOOKS) == 6
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
