@@ -70,7 +70,7 @@ impl<const M: usize> Exponentials<M> {
     /// Goes on to a bin: the next one, or one whose number is a multiple of [`STRIDE`].
     #[inline(always)]
     pub fn go_to(&mut self, i: usize, center: f64, y: &[f64; M], top: &[f64; M]) {
-        if i % STRIDE == 0 {
+        if i.is_multiple_of(STRIDE) {
             for j in 0..M {
                 self.weight[j] = (y[j] * (center - top[j])).exp_nonpositive();
             }
