@@ -62,7 +62,7 @@ fn edits_from_a_file_and_new_sequences() {
     let (data, model) = harbor(&files);
     let edits = files.put(
         "edits.jsonl",
-        "{\"tokens\": [\"May\", \"sails\", \"in\", \"May\", \".\"], \"place\": 3, \"label\": \"PER\"}\n\n{\"set\": \"May sails .:1=O\"}\n",
+        "{\"tokens\": [\"May\", \"sails\", \"in\", \"May\", \".\"], \"place\": 3, \"label\": \"PER\"}\n\n{\"set\": \"May sails .:1=LOC\"}\n",
     );
     let json = run(&["edit", &model, "--edits", &edits, "--out", &files.path("a"), "--json", "-q"]).json();
     assert_eq!((&json["edits"], &json["made"], &json["compared"]), (&json!(2), &json!(2), &Value::Null));
