@@ -145,7 +145,9 @@ impl<'a> Along<'a> {
         let middle = |l: usize| 0.5 * scores.ends[0][l] + 0.5 * scores.ends[1][l];
         let labels = self.stored.bias.len();
         let label = (1..labels).fold(0, |best, l| if middle(l) > middle(best) { l } else { best });
-        let all = (0..labels).filter(|&l| l == label || !(self.most_above(&scores, l, label) < 0.0)).collect();
+        // What is not a number is not below 0.
+        let loses = |l: usize| self.most_above(&scores, l, label) < 0.0;
+        let all = (0..labels).filter(|&l| l == label || !loses(l)).collect();
         Rivals { label, all }
     }
 

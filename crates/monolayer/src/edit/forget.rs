@@ -71,7 +71,7 @@ impl<'a> Forget<'a> {
         let rest = part(self.data, &keep)?;
         let memorizer = match self.fresh {
             None => Memorizer::new().like(model)?,
-            Some(seed) => fresh(model, seed)?,
+            Some(seed) => fresh(model, seed),
         };
         Ok(Forgotten {
             compiled: memorizer.compile(&rest)?,
@@ -83,7 +83,7 @@ impl<'a> Forget<'a> {
 }
 
 /// The settings of a model, with new codes and a new projection.
-fn fresh(model: &AnyModel, seed: u64) -> Result<Memorizer<'static>> {
+fn fresh(model: &AnyModel, seed: u64) -> Memorizer<'static> {
     let mask = match model {
         AnyModel::F32(model) => crate::edit::site::mask(model),
         AnyModel::F64(model) => crate::edit::site::mask(model),
@@ -94,7 +94,7 @@ fn fresh(model: &AnyModel, seed: u64) -> Result<Memorizer<'static>> {
     let memorizer = Memorizer::new().mask(mask).start(config.start.is_some()).positions(positions).seed(seed);
     let unknown = config.start.as_deref() != Some(crate::model::UNKNOWN)
         && model.vocabulary().is_some_and(|words| words.get(crate::model::UNKNOWN).is_some());
-    Ok(memorizer.unknown(unknown))
+    memorizer.unknown(unknown)
 }
 
 /// The words of each sequence.

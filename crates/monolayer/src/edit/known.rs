@@ -48,7 +48,7 @@ impl KnownContexts {
     pub fn new(site: &Site, model: &AnyModel, given: &Dataset) -> Result<Self> {
         let rows = model.word_rows(given)?.unwrap_or_default();
         let sequences: Vec<Vec<u32>> = given.ranges().map(|range| rows[range].to_vec()).collect();
-        let data = site.dataset(&given.name, &sequences);
+        let data = Site::dataset(&given.name, &sequences);
         let view = View::new(&data, &site.vectors, site.mask.clone());
         let label = |t: usize| if let Labels::Classes { label_ids, .. } = &given.labels { label_ids[t] } else { None };
         let none = (usize::MAX, None, false);
@@ -80,7 +80,7 @@ impl KnownContexts {
     pub fn seen(&self, site: &Site, contexts: &[KnownContext]) -> Vec<SeenTokens> {
         // A view of their sequences alone.
         let sequences: Vec<Vec<u32>> = contexts.iter().map(|context| self.sequence(context.token).0).collect();
-        let data = site.dataset(&self.data.name, &sequences);
+        let data = Site::dataset(&self.data.name, &sequences);
         let view = View::new(&data, &site.vectors, site.mask.clone());
         let token = |(i, context): (usize, &KnownContext)| data.offsets[i] + self.sequence(context.token).1;
         contexts.iter().enumerate().map(|c| seen_tokens(&view, token(c))).collect()

@@ -133,7 +133,7 @@ impl PairWork<'_> {
         let added = made.iter().flat_map(|made| &made.units).collect();
         let resolution = made.iter().map(|made| (made.window.1 - made.window.0) / (8.0 * WINDOW));
         let least = (self.site.range.1 - self.site.range.0) * 1e-12;
-        let resolution = resolution.fold(f64::INFINITY, f64::min).max(least);
+        let resolution = (resolution.fold(f64::INFINITY, f64::min).max(least), 2e7 * least);
         Comparison { old, new, added, labels: self.site.labels.len(), resolution }
     }
 
@@ -142,13 +142,14 @@ impl PairWork<'_> {
         if !(wanted.ids.0.is_finite() && wanted.ids.1.is_finite()) {
             return refused("rounding may move its context id by any amount");
         }
-        if self.along(self.made.iter()).rivals(wanted.ids).certain() == Some(wanted.label) {
+        let old = self.along(self.made.iter());
+        if old.rivals(wanted.ids).certain() == Some(wanted.label) {
             return Outcome::Unchanged;
         }
         let Some(gate) = self.site.gates.gate(self.pair.0, self.pair.1) else {
             return refused("no gate tells its word and place from all others");
         };
-        let Some((direction, height)) = self.height(wanted) else {
+        let Some((direction, height)) = self.height(&old, wanted) else {
             return refused("no unit lifts its label above all others");
         };
         let workshop = Workshop {
@@ -167,7 +168,7 @@ impl PairWork<'_> {
             if !units.iter().all(|unit| gate.shuts(unit, self.site.range)) {
                 continue;
             }
-            match self.candidate(&workshop, shape, units, wanted) {
+            match self.candidate(&workshop, &old, shape, units, wanted) {
                 Some(Ok(found)) if best.as_ref().is_none_or(|best| found.slivers < best.slivers) => best = Some(found),
                 Some(Err(found)) if near.as_ref().is_none_or(|near| found.needed < near.needed) => near = Some(found),
                 _ => (),
@@ -208,12 +209,11 @@ impl PairWork<'_> {
     }
 
     /// What to add to the coordinates of labels per unit of score, and how much of it makes a label win for the ids of a context.
-    fn height(&self, wanted: &WantedLabel) -> Option<(Vec<f64>, f64)> {
+    fn height(&self, along: &Along, wanted: &WantedLabel) -> Option<(Vec<f64>, f64)> {
         let head = &self.site.stored.head;
         let own = head.row(wanted.label);
         let square: f64 = own.iter().map(|x| x * x).sum();
         let direction: Vec<f64> = own.iter().map(|x| x / square).collect();
-        let along = self.along(self.made.iter());
         let height = |l: usize| {
             let share: f64 = head.row(l).iter().zip(&direction).map(|(a, b)| a * b).sum();
             let behind = along.most_over(wanted.ids, l, wanted.label).max(0.0);
@@ -230,6 +230,7 @@ impl PairWork<'_> {
     fn candidate(
         &self,
         workshop: &Workshop,
+        old: &Along,
         shape: BumpShape,
         units: Vec<Unit>,
         wanted: &WantedLabel,
@@ -241,11 +242,11 @@ impl PairWork<'_> {
         let window = (wanted.ids.0 - reach, wanted.ids.1 + reach);
         let mut made = self.made.clone();
         made.push(Made { units, wanted: *wanted, window, pieces: Vec::new() });
-        let (old, new) = (self.along(self.made.iter()), self.along(made.iter()));
+        let new = self.along(made.iter());
         if new.rivals(wanted.ids).certain() != Some(wanted.label) {
             return None;
         }
-        let comparison = self.comparison(&old, &new, std::slice::from_ref(&made[made.len() - 1]));
+        let comparison = self.comparison(old, &new, std::slice::from_ref(&made[made.len() - 1]));
         let windows: Vec<(Ids, usize)> = made.iter().map(|made| (made.window, made.wanted.label)).collect();
         let limit = MOST_SLIVERS * (self.site.range.1 - self.site.range.0);
         let pieces = comparison.pieces(self.site.range, &windows, limit)?;

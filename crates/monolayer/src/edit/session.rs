@@ -141,20 +141,21 @@ impl Editor {
         for edit in edits {
             sequences.push(self.rows(edit)?);
         }
-        let data = self.site.dataset("the edits", &sequences);
+        let data = Site::dataset("the edits", &sequences);
         let view = View::new(&data, &self.site.vectors, self.site.mask.clone());
         let tokens: Vec<usize> = edits.iter().enumerate().map(|(i, edit)| data.offsets[i] + edit.place).collect();
         let found = ids(&self.site, &view, &tokens);
-        let resolve = |(((edit, &t), (center, ids)), sequence): (((&Edit, &usize), (f64, _)), &Vec<u32>)| {
+        let resolve = |(i, edit): (usize, &Edit)| {
+            let (center, ids) = found[i];
             let label =
                 self.site.labels.iter().position(|name| *name == edit.label).ok_or_else(|| self.no_label(edit))?;
             Ok(Resolved {
-                pair: (sequence[edit.place], self.site.row(edit.place)),
-                seen: seen_tokens(&view, t),
+                pair: (sequences[i][edit.place], self.site.row(edit.place)),
+                seen: seen_tokens(&view, tokens[i]),
                 wanted: WantedLabel { center, ids, label },
             })
         };
-        edits.iter().zip(&tokens).zip(found).zip(&sequences).map(resolve).collect()
+        edits.iter().enumerate().map(resolve).collect()
     }
 
     /// The rows of the words of an edit.

@@ -92,7 +92,7 @@ impl Site {
     }
 
     /// Sequences of rows of the embedding as a dataset, which has no names for them.
-    pub fn dataset(&self, name: &str, sequences: &[Vec<u32>]) -> Dataset {
+    pub fn dataset(name: &str, sequences: &[Vec<u32>]) -> Dataset {
         let mut offsets = vec![0];
         offsets.extend(sequences.iter().scan(0, |end, sequence| {
             *end += sequence.len();

@@ -10,8 +10,8 @@ pub struct Comparison<'a> {
     /// The units that only the new model has.
     pub added: Vec<&'a Unit>,
     pub labels: usize,
-    /// Intervals are not cut to pieces shorter than this.
-    pub resolution: f64,
+    /// Inside of windows, intervals are not cut to pieces shorter than this; outside, not shorter than the second.
+    pub resolution: (f64, f64),
 }
 
 /// What can happen to the label of an id of an interval.
@@ -103,13 +103,15 @@ impl Comparison<'_> {
                 continue;
             }
             let middle = 0.5 * ids.0 + 0.5 * ids.1;
-            let short = ids.1 - ids.0 <= self.resolution || !(ids.0 < middle && middle < ids.1);
+            let inside = |&&((low, high), _): &&(Ids, usize)| low <= ids.0 && ids.1 <= high;
+            let least =
+                if windows.iter().any(|window| inside(&window)) { self.resolution.0 } else { self.resolution.1 };
+            let short = ids.1 - ids.0 <= least || !(ids.0 < middle && middle < ids.1);
             let certain = matches!(transition, Transition::Certain(_));
             if !short && !certain && pieces.len() < MOST_PIECES {
                 stack.extend([(middle, ids.1), (ids.0, middle)]);
                 continue;
             }
-            let inside = |&&((low, high), _): &&(Ids, usize)| low <= ids.0 && ids.1 <= high;
             let wanted: Vec<usize> = windows.iter().filter(inside).map(|window| window.1).collect();
             match transition {
                 Transition::Certain(change) if wanted.contains(&change.1) => {

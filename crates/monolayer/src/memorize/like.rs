@@ -27,7 +27,7 @@ pub(super) struct Like {
     longest: usize,
 }
 
-impl<'a> Memorizer<'a> {
+impl Memorizer<'_> {
     /// Takes codes, projection, words, max_length, mask, precision and the order of labels over from a model: data with its words
     /// and labels is compiled into the same coordinates. For gated units.
     pub fn like(self, model: &AnyModel) -> Result<Self> {

@@ -287,15 +287,16 @@ fn what_cannot_be_edited_is_refused() {
 
 /// Random sentences over a few words.
 fn random_data(random: &mut ChaCha8Rng, sequences: usize, words: usize) -> (Vec<Vec<String>>, Vec<Vec<String>>) {
-    let mut sequence = |i: usize| {
+    let sequence = |i: usize| {
         let length = random.random_range(1..6);
         // A word of its own for some, which is to be kept even where it is forgotten.
-        let word = |k: usize, r: usize| if i % 7 == 0 && k == 0 { format!("w{}", 100 + i) } else { format!("w{r}") };
+        let word =
+            |k: usize, r: usize| if i.is_multiple_of(7) && k == 0 { format!("w{}", 100 + i) } else { format!("w{r}") };
         let tokens: Vec<String> = (0..length).map(|k| word(k, random.random_range(0..words))).collect();
         let labels: Vec<String> = tokens.iter().map(|_| format!("L{}", random.random_range(0..4))).collect();
         (tokens, labels)
     };
-    (0..sequences).map(|i| sequence(i)).unzip()
+    (0..sequences).map(sequence).unzip()
 }
 
 #[test]

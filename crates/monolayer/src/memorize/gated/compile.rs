@@ -68,15 +68,14 @@ pub fn memorize_words<'a>(
     let like = memorizer.like.as_deref();
     let label_codes = like.map_or_else(|| label_codes(&names, memorizer.seed), |like| Ok(like.label_codes.clone()))?;
     let start = like.map_or_else(|| memorizer.start_for(vocabulary), |like| like.start.clone());
-    let vectors = match like {
-        Some(like) => like.vectors.clone(),
-        None => {
-            let positions = memorizer.positions_for(data, labels);
-            // One more coordinate for the context id, then those of the labels.
-            let extra = 1 + label_codes.cols;
-            let codes = &memorizer.embedding;
-            TokenVectors::with_start(start.as_deref(), data, codes, &positions, extra, memorizer.seed)?
-        }
+    let vectors = if let Some(like) = like {
+        like.vectors.clone()
+    } else {
+        let positions = memorizer.positions_for(data, labels);
+        // One more coordinate for the context id, then those of the labels.
+        let extra = 1 + label_codes.cols;
+        let codes = &memorizer.embedding;
+        TokenVectors::with_start(start.as_deref(), data, codes, &positions, extra, memorizer.seed)?
     };
     // Definition 2: what attention can see of each token, and which labels that allows.
     let view = View::new(data, &vectors, memorizer.mask.clone());
