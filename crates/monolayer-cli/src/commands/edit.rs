@@ -35,7 +35,7 @@ pub struct Args {
     /// A sentence, the number of a token in it, from 1, and the label that it is to get; may be repeated
     #[arg(long, value_name = "SENTENCE:K=LABEL", help_heading = READS)]
     set: Vec<String>,
-    /// Edits as JSON lines: {"tokens": ["May", "sails"], "place": 0, "label": "DATE"}, places from 0, or {"set": "May sails:1=DATE"}
+    /// Edits as JSON lines: `{"tokens": ["May", "sails"], "place": 0, "label": "DATE"}`, places from 0, or `{"set": "May sails:1=DATE"}`
     #[arg(long, value_name = "FILE", help_heading = READS)]
     edits: Option<PathBuf>,
     /// New sequences with labels; words that the model does not know get codes
