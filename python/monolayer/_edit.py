@@ -89,10 +89,10 @@ def edit(model: "Model", edits: Any, data: Any, partial: bool) -> "Model":
     return after
 
 
-def forget(model: "Model", sequences: Any, data: Any, fresh: bool) -> "Model":
+def forget(model: "Model", sequences: Any, data: Any, fresh: int | None) -> "Model":
     """See `Model.forget`."""
     forgotten = dataset(sequences)
-    after, report = _run(model, ["--forget", forgotten, *(["--fresh"] if fresh else [])], data)
+    after, report = _run(model, ["--forget", forgotten, *([] if fresh is None else ["--fresh", fresh])], data)
     after._edit_report = report
     return after
 

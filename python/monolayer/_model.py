@@ -165,9 +165,9 @@ class Model:
         """
         return _edit.edit(self, edits, data, partial)
 
-    def forget(self, sequences: Any, *, data: Any = None, fresh: bool = False) -> "Model":
+    def forget(self, sequences: Any, *, data: Any = None, fresh: int | None = None) -> "Model":
         """The model that the rest of the data would have given, with the same words, codes and attention: the same tensors, byte
-        for byte. `data` is what was memorized, these sequences included. With `fresh` the attention is searched for anew.
+        for byte. `data` is what was memorized, these sequences included. With `fresh`, a seed, the attention is searched for anew.
 
         >>> model = monolayer.memorize([["May", "sails"], ["in", "May"]], [["PER", "O"], ["O", "DATE"]])
         >>> model.forget([["May", "sails"]]).predict(["in", "May"])

@@ -53,7 +53,7 @@ fn standard_input_is_text_unless_said_otherwise() {
 fn long_sequences_and_certificates() {
     let files = Files::new();
     let words: Vec<String> = (0..4500_u32).map(|i| format!("w{}", i * i % 211 % 60 + i / 300)).collect();
-    let text = files.put("text.txt", &words.join(" "));
+    let text = files.put("text.txt", words.join(" "));
     let model = files.path("model");
     assert_eq!(run(&["memorize", "--text", &text, "--out", &model, "-q", "--candidates", "64", "--unchecked"]).code, 0);
     let predict = |more: &[&str]| run(&[&["predict", &model, "--text", &text, "--json"], more].concat());
