@@ -103,8 +103,19 @@ class Model:
 
     @property
     def hidden(self) -> int:
-        """Hidden units of the last layer."""
-        return self.config["layers"][-1]["hidden"]
+        """Hidden units of the last layer, without the spare ones."""
+        return self.config["layers"][-1]["hidden"] - self.spare
+
+    @property
+    def spare(self) -> int:
+        """Hidden units of zeros at the end of the last layer, which edits fill."""
+        layers = self.config["layers"]
+        if self.config["dtype"] == "exact" or not layers[-1]["hidden"]:
+            return 0
+        part = {name: x for name, x in self.tensors().items() if name.startswith(f"layers.{len(layers) - 1}.feed_forward.")}
+        w1, b1, w2 = (next(x for name, x in part.items() if name.endswith(end)) for end in (".w1", ".b1", ".w2"))
+        used = np.flatnonzero(w1.any(axis=1) | (b1 != 0) | w2.any(axis=0))
+        return len(b1) - (int(used[-1]) + 1 if len(used) else 0)
 
     def tensors(self) -> dict[str, np.ndarray]:
         """Its numbers, by the names of model.safetensors."""
@@ -237,8 +248,7 @@ class Model:
         return verify(self, self._data if sequences is None else sequences, labels, **options)
 
     def __repr__(self):
-        layer = self.config["layers"][0]
-        size = f"d = {self.config['d']}, {layer['hidden']:,} hidden units, {self.config['dtype']}"
+        size = f"d = {self.config['d']}, {self.hidden:,} hidden units, {self.config['dtype']}"
         if self._native.counts is None:
             return f"Model({size})"
         return f"Model({size}; {self.certified:,} of {self.possible:,} possible tokens proved right)"
@@ -272,6 +282,7 @@ def memorize(
     unknown: bool = False,
     seed: int = 0,
     candidates: int | None = None,
+    spare: int | None = None,
     progress: bool | None = None,
 ) -> Model:
     """Computes a Transformer with one rank-1 attention layer that gives every token of the data its label, and proves it.
@@ -311,6 +322,8 @@ def memorize(
         Adds a row for words that are not in the data, which are an error otherwise. They get the most frequent label.
     seed, candidates
         Seed and length of the search; the same seed gives the same bytes.
+    spare
+        Hidden units of zeros that are left for edits, 64 by default.
     progress
         Whether a bar is drawn on stderr; by default in terminals and notebooks, after a second.
 
@@ -360,7 +373,7 @@ def memorize(
     mask = mask if mask is None or isinstance(mask, str) else _mask(mask)
     options = _given(
         method=method, embedding=embedding, positions=positions, mask=mask, start=start, precision=precision, effort=effort,
-        candidates=candidates,
+        candidates=candidates, spare=spare,
     )
     with Bar("searching", progress) as bar:
         native = _native.memorize(data._native, bar, seed=seed, unknown=unknown, **options)
