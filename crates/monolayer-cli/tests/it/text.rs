@@ -234,8 +234,8 @@ fn five_thousand_words_are_recited_and_verified() {
     assert_eq!(json["checked"], "verified");
     let done = run(&["generate", &model]);
     assert_eq!(words(&done.stdout), words(&text));
-    // A slow machine hears of the time that passes before.
-    assert_eq!(done.stderr.lines().last(), Some("5,000 tokens, 5,000 certified in f64"));
+    // A slow machine hears of the time that passed, before and after this line.
+    assert!(done.stderr.lines().any(|line| line == "5,000 tokens, 5,000 certified in f64"), "{}", done.stderr);
     let verified = run(&["verify", &model, "--text", &files.path("long.txt"), "--json", "-q"]).json();
     assert_eq!((&verified["verdict"], &verified["verified"]), (&json!("verified"), &json!(5000)));
 }
