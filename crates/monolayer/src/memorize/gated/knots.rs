@@ -19,6 +19,10 @@
 //! run before the one that needs it, where the curve on top is known. Pairs are all that is looked at: three labels can need a knot
 //! more, and then no heights are found for these.
 
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
+
 /// The runs that hold a knot, in order, where no unit is open at the first run: labels of runs are below `labels`, and at most `most`
 /// runs have a part in a segment.
 pub fn knots(runs: &[u32], labels: usize, most: usize) -> Vec<usize> {
@@ -26,8 +30,7 @@ pub fn knots(runs: &[u32], labels: usize, most: usize) -> Vec<usize> {
     let (mut found, mut first) = (Vec::new(), 0);
     for j in 1..runs.len() {
         if j - first >= most || !state.has_segments(runs[j]) {
-            state.knot();
-            state.ends_in[runs[j - 1] as usize] = state.segment;
+            state.knot_within();
             found.push(j - 1);
             first = j - 1;
         }
@@ -60,48 +63,100 @@ enum Start {
 }
 
 /// Which segment each pair of labels took its last turn in.
+///
+/// All that is asked is whether that is the segment of now. A turn takes the segment after the last one of its pair, or that in
+/// which the label that it leaves was last shown, whichever is later. So a pair whose turn is in a segment before the one of then
+/// is as free afterwards as one without any turn: its next turn leaves a label that was shown later than that. Only labels shown
+/// in this segment and the one before take part.
 struct Pairs {
-    labels: usize,
+    start: Start,
+    base: u32,
     segment: u32,
-    /// By pair, the smaller label first.
-    last_turn: Vec<u32>,
-    /// The segment that the last run of each label ends in.
-    ends_in: Vec<u32>,
-    /// The labels shown, the last one at the end.
-    shown: Vec<u32>,
+    last_turn: LastTurns,
+    /// The label of each run, and the segment that the run ends in.
+    shown: Vec<(u32, u32)>,
+    /// The run after the last one of each label, from 1; 0: there is none.
+    after: Vec<usize>,
+}
+
+/// The segment of a pair's last turn; 0: as at the start. A table where it is small.
+enum LastTurns {
+    Table { labels: usize, turns: Vec<u32> },
+    Few(HashMap<u64, u32, BuildHasherDefault<PairHasher>>),
+}
+
+/// A hash of one number: a multiplication, and the upper half of the product for the lower.
+#[derive(Default)]
+struct PairHasher(u64);
+
+impl Hasher for PairHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(self.0 ^ u64::from(byte)));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        let product = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = product ^ (product >> 32);
+    }
+}
+
+impl LastTurns {
+    fn new(labels: usize) -> Self {
+        const SMALL: usize = 128;
+        if labels > SMALL {
+            return Self::Few(HashMap::default());
+        }
+        Self::Table { labels, turns: vec![0; labels * labels] }
+    }
+
+    fn get(&self, a: u32, b: u32) -> u32 {
+        match self {
+            Self::Table { labels, turns } => turns[a.min(b) as usize * labels + a.max(b) as usize],
+            Self::Few(turns) => turns.get(&key(a, b)).copied().unwrap_or(0),
+        }
+    }
+
+    fn set(&mut self, a: u32, b: u32, segment: u32) {
+        match self {
+            Self::Table { labels, turns } => turns[a.min(b) as usize * *labels + a.max(b) as usize] = segment,
+            Self::Few(turns) => _ = turns.insert(key(a, b), segment),
+        }
+    }
+}
+
+fn key(a: u32, b: u32) -> u64 {
+    u64::from(a.min(b)) << 32 | u64::from(a.max(b))
 }
 
 impl Pairs {
     fn new(runs: &[u32], labels: usize, start: Start) -> Self {
+        let base = runs.first().copied().unwrap_or(0);
         // Segment 0 is the flat one, where there is one.
-        let mut last_turn = vec![u32::from(start == Start::Flat); labels * labels];
-        let base = runs.first().map_or(0, |&label| label as usize);
-        for other in 0..labels {
-            last_turn[base * labels + other] = 0;
-            last_turn[other * labels + base] = 0;
-        }
         let segment = u32::from(start == Start::Free);
-        let mut ends_in = vec![0; labels];
-        ends_in[base] = segment;
-        Self { labels, segment, last_turn, ends_in, shown: vec![base as u32] }
+        let mut after = vec![0; labels];
+        after[base as usize] = 1;
+        Self { start, base, segment, last_turn: LastTurns::new(labels), shown: vec![(base, segment)], after }
     }
 
-    fn pair(&self, a: u32, b: u32) -> usize {
-        a.min(b) as usize * self.labels + a.max(b) as usize
+    /// The runs after the last one of `label` that end in segment `first` or later.
+    fn since(&self, label: u32, first: u32) -> Range<usize> {
+        let count = self.shown[self.after[label as usize]..].iter().rev().take_while(|run| run.1 >= first).count();
+        self.shown.len() - count..self.shown.len()
     }
 
-    /// The labels that were shown after `label` was.
-    fn since(&self, label: u32) -> impl Iterator<Item = u32> + '_ {
-        self.shown.iter().rev().copied().take_while(move |&other| other != label)
-    }
-
-    /// The segment that a pair takes its next turn in.
-    fn turn(&self, from: u32, to: u32) -> u32 {
-        (self.last_turn[self.pair(from, to)] + 1).max(self.ends_in[from as usize])
+    /// The segment that a pair takes its next turn in, from a label whose last run ends in a segment.
+    fn turn(&self, (from, ends_in): (u32, u32), to: u32) -> u32 {
+        let last = self.last_turn.get(from, to);
+        let flat = self.start == Start::Flat && from != self.base && to != self.base;
+        (last.max(u32::from(flat)) + 1).max(ends_in)
     }
 
     fn has_segments(&self, label: u32) -> bool {
-        self.since(label).all(|other| self.turn(other, label) <= self.segment)
+        self.shown[self.since(label, self.segment)].iter().all(|&other| self.turn(other, label) <= self.segment)
     }
 
     /// A knot after the last run.
@@ -109,18 +164,24 @@ impl Pairs {
         self.segment += 1;
     }
 
-    fn show(&mut self, label: u32) {
-        for i in (0..self.shown.len()).rev() {
-            let other = self.shown[i];
-            if other == label {
-                self.shown.remove(i);
-                break;
-            }
-            let pair = self.pair(other, label);
-            self.last_turn[pair] = self.turn(other, label);
+    /// A knot in the last run.
+    fn knot_within(&mut self) {
+        self.knot();
+        if let Some(last) = self.shown.last_mut() {
+            last.1 = self.segment;
         }
-        self.shown.push(label);
-        self.ends_in[label as usize] = self.segment;
+    }
+
+    fn show(&mut self, label: u32) {
+        for run in self.since(label, self.segment.saturating_sub(1)) {
+            let (other, _) = self.shown[run];
+            if self.after[other as usize] == run + 1 {
+                let turn = self.turn(self.shown[run], label);
+                self.last_turn.set(other, label, turn);
+            }
+        }
+        self.shown.push((label, self.segment));
+        self.after[label as usize] = self.shown.len();
     }
 }
 
@@ -184,6 +245,38 @@ mod tests {
         unreachable!("a knot per run is enough")
     }
 
+    /// [`knots`] and [`fewest_knots`], with the last turns of all pairs written down.
+    fn by_all_pairs(runs: &[u32], labels: usize, most: usize, start: Start) -> Vec<usize> {
+        let flat = start == Start::Flat;
+        let base = runs[0] as usize;
+        let mut last_turn = vec![vec![u32::from(flat); labels]; labels];
+        (0..labels).for_each(|other| (last_turn[base][other], last_turn[other][base]) = (0, 0));
+        let (mut segment, mut first, mut found) = (u32::from(!flat), 0, Vec::new());
+        let mut ends_in = vec![0; labels];
+        ends_in[base] = segment;
+        for j in 1..runs.len() {
+            let label = runs[j] as usize;
+            let since = || runs[..j].iter().rev().map(|&other| other as usize).take_while(|&other| other != label);
+            let others: BTreeSet<usize> = since().collect();
+            let turn = |other: usize, last: &[Vec<u32>], ends: &[u32]| (last[other][label] + 1).max(ends[other]);
+            let full = others.iter().any(|&other| turn(other, &last_turn, &ends_in) > segment);
+            if full || (flat && j - first >= most) {
+                segment += 1;
+                found.push(j - 1);
+                if flat {
+                    ends_in[runs[j - 1] as usize] = segment;
+                    first = j - 1;
+                }
+            }
+            for other in others {
+                let turn = turn(other, &last_turn, &ends_in);
+                (last_turn[other][label], last_turn[label][other]) = (turn, turn);
+            }
+            ends_in[label] = segment;
+        }
+        found
+    }
+
     fn without_repetitions(mut labels: Vec<u32>) -> Vec<u32> {
         labels.dedup();
         labels
@@ -207,6 +300,18 @@ mod tests {
     }
 
     proptest! {
+        /// Labels of long ago take no part.
+        #[test]
+        fn as_by_all_pairs(labels in prop::collection::vec(0_u32..9, 1..120), few in 2..10_u32, most in 2..9_usize) {
+            let runs = without_repetitions(labels.into_iter().map(|label| label % few).collect());
+            for most in [most, usize::MAX] {
+                prop_assert_eq!(knots(&runs, 9, most), by_all_pairs(&runs, 9, most, Start::Flat));
+            }
+            prop_assert_eq!(fewest_knots(&runs, 9), by_all_pairs(&runs, 9, usize::MAX, Start::Free).len());
+            // However many labels there might be.
+            prop_assert_eq!(knots(&runs, 500, most), knots(&runs, 9, most));
+        }
+
         /// No fewer knots do, over all orders of heights at all knots.
         #[test]
         fn no_fewer_by_exhaustion(labels in prop::collection::vec(0_u32..4, 1..10)) {
