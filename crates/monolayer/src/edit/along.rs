@@ -3,7 +3,7 @@
 //! At a fixed word and place every hidden unit is a hinge along the id, so scores are linear between hinges. Bounds are rounded
 //! outward, and each label has a bound of its own: a unit that moves one label's score far leaves those of others as they are.
 
-use super::lines::{Line, PartialSums, TokenLines};
+use super::lines::{Coordinate, Line, PartialSums, TokenLines};
 use crate::arithmetic::float_model::{DOUBLE, FloatFormat, Up, sum_above};
 use crate::memorize::gated::Unit;
 
@@ -14,19 +14,27 @@ pub type Ids = (f64, f64);
 pub struct Along<'a> {
     token: &'a TokenLines<'a>,
     more: Vec<Line<'a>>,
-    /// What rounds the coordinates of labels, and the score of each label.
+    /// How the coordinates of labels are rounded, and the score of each label.
     coordinates: SumRounding,
-    scores: Vec<SumRounding>,
+    rounding: Vec<SumRounding>,
 }
 
 /// What the scores are for the ids of an interval.
 struct IntervalScores<'b, 'a> {
-    /// At both ends, without the units that may or may not fire.
-    ends: [Vec<f64>; 2],
-    /// How far each score can be off, but for these units.
-    error: Vec<Up>,
+    /// Of each label at both ends, without the units that may or may not fire.
+    ends: Vec<[f64; 2]>,
+    /// For each coordinate of labels, how far it can be off but for these units, and what it adds up in absolute values.
+    coordinates: Vec<(Up, Up)>,
     /// These units, and the most each can compute.
     doubtful: Vec<(&'b Line<'a>, Up)>,
+}
+
+impl IntervalScores<'_, '_> {
+    /// The label that wins in the middle, nearly.
+    fn first(&self) -> usize {
+        let middle = |l: usize| 0.5 * self.ends[l][0] + 0.5 * self.ends[l][1];
+        (1..self.ends.len()).fold(0, |best, l| if middle(l) > middle(best) { l } else { best })
+    }
 }
 
 /// Labels that can win, and the one that wins in the middle.
@@ -76,8 +84,8 @@ impl<'a> Along<'a> {
         // Beside the units, the token itself and the output bias are added up.
         let coordinates = SumRounding::new(&token.format, token.lines.len() + more.len() + 2);
         let terms = |row: &[f64]| row.iter().filter(|&&c| c != 0.0).count() + 1;
-        let scores = token.stored.head.iter_rows().map(|row| SumRounding::new(&token.format, terms(row))).collect();
-        Self { token, more, coordinates, scores }
+        let rounding = token.stored.head.iter_rows().map(|row| SumRounding::new(&token.format, terms(row))).collect();
+        Self { token, more, coordinates, rounding }
     }
 
     /// Where units begin or end to fire, each with how far rounding moves that place.
@@ -95,58 +103,79 @@ impl<'a> Along<'a> {
         self.rivals_of(&self.scores(self.token.sums_one_by_one(ids, &self.more)))
     }
 
+    /// Whether one of some labels can win for ids of an interval.
+    pub fn may_win(&self, ids: Ids, labels: impl Iterator<Item = usize>) -> bool {
+        let scores = self.scores(self.token.sums(ids, &self.more));
+        let first = scores.first();
+        let mut others = labels.peekable();
+        let error = if others.peek().is_some() { self.score_error(&scores, first) } else { Up::ZERO };
+        others.any(|l| l == first || !self.loses(&scores, l, (first, error)))
+    }
+
     fn rivals_of(&self, scores: &IntervalScores) -> Rivals {
-        let middle = |l: usize| 0.5 * scores.ends[0][l] + 0.5 * scores.ends[1][l];
-        let labels = self.scores.len();
-        let label = (1..labels).fold(0, |best, l| if middle(l) > middle(best) { l } else { best });
-        // What is not a number is not below 0.
-        let loses = |l: usize| self.most_above(scores, l, label) < 0.0;
-        let all = (0..labels).filter(|&l| l == label || !loses(l)).collect();
+        let label = scores.first();
+        let error = self.score_error(scores, label);
+        let all = (0..self.rounding.len()).filter(|&l| l == label || !self.loses(scores, l, (label, error))).collect();
         Rivals { label, all }
+    }
+
+    /// Whether a label's score is certainly below that of another one, whose error is given.
+    fn loses(&self, scores: &IntervalScores, label: usize, other: (usize, Up)) -> bool {
+        // What is not a number is not below 0.
+        self.most_above(scores, label, other) < 0.0
     }
 
     /// The most that the score of each label can be above that of another, for ids of an interval.
     pub fn most_over(&self, ids: Ids, other: usize) -> Vec<f64> {
         let scores = self.scores(self.token.sums_one_by_one(ids, &self.more));
-        (0..self.scores.len()).map(|label| self.most_above(&scores, label, other)).collect()
+        let error = self.score_error(&scores, other);
+        (0..self.rounding.len()).map(|label| self.most_above(&scores, label, (other, error))).collect()
     }
 
-    fn most_above(&self, scores: &IntervalScores, label: usize, other: usize) -> f64 {
-        let [a, b] = [0, 1].map(|end| scores.ends[end][label] - scores.ends[end][other]);
+    fn most_above(&self, scores: &IntervalScores, label: usize, (other, error): (usize, Up)) -> f64 {
+        let [a, b] = [0, 1].map(|end| scores.ends[label][end] - scores.ends[other][end]);
         let gained = |&(line, most): &(&Line, Up)| {
             let gains = line.gains(self.token.stored);
             let slack = SLACK * (gains.sizes[label] + gains.sizes[other]);
-            Up::new((gains.of_label[label] - gains.of_label[other] + slack).max(0.0)) * most
+            let gain = gains.of_label[label] - gains.of_label[other] + slack;
+            Up::new(if gain < 0.0 { 0.0 } else { gain }) * most
         };
         let gained: Up = scores.doubtful.iter().map(gained).sum();
-        sum_above(a.max(b).next_up(), (scores.error[label] + scores.error[other] + gained).get())
+        sum_above(a.max(b).next_up(), (self.score_error(scores, label) + error + gained).get())
     }
 
     fn scores<'b>(&'b self, sums: PartialSums<'b, 'a>) -> IntervalScores<'b, 'a> {
-        let off = |c: usize| sums.moved[c] + self.coordinates.of(sums.sum[c], sums.own[c]);
-        let coordinate: Vec<Up> = (0..sums.sum.len()).map(off).collect();
-        let error = (0..self.scores.len()).map(|l| self.score_error(l, &sums.sum, &coordinate)).collect();
-        IntervalScores { ends: sums.ends.map(|end| self.read_out(&end)), error, doubtful: sums.doubtful }
+        let off = |c: &Coordinate| (c.moved + self.coordinates.of(c.sum, c.own), c.sum);
+        let score = |(row, bias): (&[f64], &f64)| {
+            let mut ends = [0.0, 0.0];
+            for (weight, coordinate) in row.iter().zip(&sums.coordinates) {
+                ends[0] += weight * coordinate.ends[0];
+                ends[1] += weight * coordinate.ends[1];
+            }
+            ends.map(|end| end + bias)
+        };
+        IntervalScores {
+            ends: self.token.stored.head.iter_rows().zip(&self.token.stored.bias).map(score).collect(),
+            coordinates: sums.coordinates.iter().map(off).collect(),
+            doubtful: sums.doubtful,
+        }
     }
 
-    fn score_error(&self, label: usize, sum: &[Up], coordinate: &[Up]) -> Up {
+    /// How far the score of a label can be off, but for units that may or may not fire.
+    fn score_error(&self, scores: &IntervalScores, label: usize) -> Up {
         let (mut moved, mut size) = (Up::ZERO, Up::ZERO);
-        for (i, &c) in self.token.stored.head.row(label).iter().enumerate().filter(|&(_, &c)| c != 0.0) {
-            moved = moved + Up::size(c) * coordinate[i];
-            size = size + Up::size(c) * (sum[i] + coordinate[i]);
+        let row = self.token.stored.head.row(label).iter().zip(&scores.coordinates);
+        for (&c, &(off, sum)) in row.filter(|&(&c, _)| c != 0.0) {
+            moved = moved + Up::size(c) * off;
+            size = size + Up::size(c) * (sum + off);
         }
         let size = size + Up::size(self.token.stored.bias[label]);
-        moved + self.scores[label].of(size, size)
-    }
-
-    fn read_out(&self, output: &[f64]) -> Vec<f64> {
-        let score = |(row, bias): (&[f64], &f64)| row.iter().zip(output).map(|(c, o)| c * o).sum::<f64>() + bias;
-        self.token.stored.head.iter_rows().zip(&self.token.stored.bias).map(score).collect()
+        moved + self.rounding[label].of(size, size)
     }
 
     /// What the score of each label can do for ids of an interval through some of the units that were added.
     pub fn effects(&self, ids: Ids, of: impl Fn(&Unit) -> bool) -> Vec<Effect> {
-        let mut effects = vec![Effect::default(); self.scores.len()];
+        let mut effects = vec![Effect::default(); self.rounding.len()];
         for line in self.more.iter().filter(|line| of(line.unit) && line.may_fire(ids)) {
             for (effect, more) in effects.iter_mut().zip(line.effects(self.token.stored)) {
                 effect.rises |= more.rises;

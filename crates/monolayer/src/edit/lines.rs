@@ -75,15 +75,20 @@ struct CoordinateSum {
 /// What units add up to in the coordinates of labels, for the ids of an interval.
 pub struct PartialSums<'b, 'a> {
     ids: Ids,
-    /// At both ends, without the units that may or may not fire.
-    pub ends: [Vec<f64>; 2],
-    /// What a coordinate adds up, in absolute values: as a program does, and as is done here.
-    pub sum: Vec<Up>,
-    pub own: Vec<Up>,
-    /// How far the units' own errors move it.
-    pub moved: Vec<Up>,
+    pub coordinates: Vec<Coordinate>,
     /// Units that may or may not fire, and the most each can compute.
     pub doubtful: Vec<(&'b Line<'a>, Up)>,
+}
+
+/// What units add up to in a coordinate.
+pub struct Coordinate {
+    /// At both ends of the interval, without the units that may or may not fire.
+    pub ends: [f64; 2],
+    /// The absolute values of what is added up: as a program does, and as is done here.
+    pub sum: Up,
+    pub own: Up,
+    /// How far the units' own errors move it.
+    pub moved: Up,
 }
 
 impl<'a> TokenLines<'a> {
@@ -264,35 +269,28 @@ impl CoordinateSum {
 
 impl<'b, 'a> PartialSums<'b, 'a> {
     fn new(ids: Ids, constant: &[f64]) -> Self {
-        let sum: Vec<Up> = constant.iter().map(|&x| Up::size(x)).collect();
-        Self {
-            ids,
-            ends: [constant.to_vec(), constant.to_vec()],
-            own: sum.clone(),
-            sum,
-            moved: vec![Up::ZERO; constant.len()],
-            doubtful: Vec::new(),
-        }
+        let coordinate = |&x: &f64| Coordinate { ends: [x, x], sum: Up::size(x), own: Up::size(x), moved: Up::ZERO };
+        Self { ids, coordinates: constant.iter().map(coordinate).collect(), doubtful: Vec::new() }
     }
 
     /// Units that fire for all ids of the interval.
     fn add_firing(&mut self, sums: &[CoordinateSum], leftward: bool, rounding: (Up, Up)) {
         let (low, high) = self.ids;
         let reach = Up::size(low).max(Up::size(high));
+        let lost = rounding.1 * (Up::count(1) + reach);
         // The most they compute is at the end to which they open.
         let open_end = if leftward { low } else { high };
-        for (c, sum) in sums.iter().enumerate() {
-            for (end, id) in self.ends.iter_mut().zip([low, high]) {
-                end[c] += sum.added.0 + sum.added.1 * id;
-            }
+        for (out, sum) in self.coordinates.iter_mut().zip(sums) {
+            out.ends[0] += sum.added.0 + sum.added.1 * low;
+            out.ends[1] += sum.added.0 + sum.added.1 * high;
             let terms = sum.own.0 + sum.own.1 * reach;
-            let off = rounding.0 * terms + rounding.1 * (Up::count(1) + reach);
-            self.own[c] = self.own[c] + terms + off;
+            let off = rounding.0 * terms + lost;
             let most = sum.size.0 + sum.size.1 * open_end;
             // What is not a number stays so.
             let most = Up::new(if most < 0.0 { 0.0 } else { most });
-            self.sum[c] = self.sum[c] + most + off + sum.moved;
-            self.moved[c] = self.moved[c] + sum.moved + off;
+            out.own = out.own + terms + off;
+            out.sum = out.sum + most + off + sum.moved;
+            out.moved = out.moved + sum.moved + off;
         }
     }
 
@@ -307,11 +305,12 @@ impl<'b, 'a> PartialSums<'b, 'a> {
         let most = Up::new(most);
         let certain = lowest >= 0.0;
         for &(c, o) in &line.outputs {
-            self.sum[c] = self.sum[c] + Up::size(o) * most;
+            let out = &mut self.coordinates[c];
+            out.sum = out.sum + Up::size(o) * most;
             if certain {
-                self.ends.iter_mut().zip(before).for_each(|(end, h)| end[c] += o * h);
-                self.own[c] = self.own[c] + Up::size(o) * most;
-                self.moved[c] = self.moved[c] + Up::size(o) * error;
+                out.ends.iter_mut().zip(before).for_each(|(end, h)| *end += o * h);
+                out.own = out.own + Up::size(o) * most;
+                out.moved = out.moved + Up::size(o) * error;
             }
         }
         if !certain {

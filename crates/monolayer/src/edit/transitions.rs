@@ -52,6 +52,11 @@ impl Comparison<'_> {
         if effects.iter().all(|effect| *effect == Effect::default()) {
             return Transition::None;
         }
+        // A label that changes is touched before or after.
+        let touched = || (0..effects.len()).filter(|&l| effects[l] != Effect::default());
+        if !self.old.may_win(ids, touched()) && !self.new.may_win(ids, touched()) {
+            return Transition::None;
+        }
         let (old, new) = (self.old.rivals(ids), self.new.rivals(ids));
         let mut found = Vec::new();
         for &x in &old.all {
