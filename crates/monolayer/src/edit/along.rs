@@ -3,7 +3,9 @@
 //! At a fixed word and place every hidden unit is a hinge along the id, so scores are linear between hinges. Bounds are rounded
 //! outward, and each label has a bound of its own: a unit that moves one label's score far leaves those of others as they are.
 
-use super::lines::{Coordinate, Line, PartialSums, TokenLines};
+use std::cell::OnceCell;
+
+use super::lines::{Line, PartialSums, TokenLines};
 use crate::arithmetic::float_model::{DOUBLE, FloatFormat, Up, sum_above};
 use crate::memorize::gated::Unit;
 
@@ -23,10 +25,9 @@ pub struct Along<'a> {
 struct IntervalScores<'b, 'a> {
     /// Of each label at both ends, without the units that may or may not fire.
     ends: Vec<[f64; 2]>,
-    /// For each coordinate of labels, how far it can be off but for these units, and what it adds up in absolute values.
-    coordinates: Vec<(Up, Up)>,
-    /// These units, and the most each can compute.
-    doubtful: Vec<(&'b Line<'a>, Up)>,
+    sums: PartialSums<'b, 'a>,
+    /// How far each coordinate of labels can be off but for these units; where it was asked for.
+    off: Vec<OnceCell<Up>>,
 }
 
 impl IntervalScores<'_, '_> {
@@ -93,23 +94,27 @@ impl<'a> Along<'a> {
         self.token.lines.iter().chain(&self.more).filter_map(Line::bend)
     }
 
-    /// The labels that can win for ids of an interval.
-    pub fn rivals(&self, ids: Ids) -> Rivals {
-        self.rivals_of(&self.scores(self.token.sums(ids, &self.more)))
+    /// What the units of the model without more add up to for ids of an interval.
+    pub fn stored_sums(&self, ids: Ids) -> PartialSums<'a, 'a> {
+        self.token.sums(ids)
+    }
+
+    /// The labels that can win for ids of an interval, by what [`Self::stored_sums`] says of it.
+    pub fn rivals(&self, stored: &PartialSums<'a, 'a>) -> Rivals {
+        self.rivals_of(&self.scores(stored.clone()))
     }
 
     /// The same by slower, closer bounds.
     pub fn rivals_one_by_one(&self, ids: Ids) -> Rivals {
-        self.rivals_of(&self.scores(self.token.sums_one_by_one(ids, &self.more)))
+        self.rivals_of(&self.scores(self.token.sums_one_by_one(ids)))
     }
 
     /// Whether one of some labels can win for ids of an interval.
-    pub fn may_win(&self, ids: Ids, labels: impl Iterator<Item = usize>) -> bool {
-        let scores = self.scores(self.token.sums(ids, &self.more));
+    pub fn may_win(&self, stored: &PartialSums<'a, 'a>, mut labels: impl Iterator<Item = usize>) -> bool {
+        let scores = self.scores(stored.clone());
         let first = scores.first();
-        let mut others = labels.peekable();
-        let error = if others.peek().is_some() { self.score_error(&scores, first) } else { Up::ZERO };
-        others.any(|l| l == first || !self.loses(&scores, l, (first, error)))
+        let error = self.score_error(&scores, first);
+        labels.any(|l| l == first || !self.loses(&scores, l, (first, error)))
     }
 
     fn rivals_of(&self, scores: &IntervalScores) -> Rivals {
@@ -127,7 +132,7 @@ impl<'a> Along<'a> {
 
     /// The most that the score of each label can be above that of another, for ids of an interval.
     pub fn most_over(&self, ids: Ids, other: usize) -> Vec<f64> {
-        let scores = self.scores(self.token.sums_one_by_one(ids, &self.more));
+        let scores = self.scores(self.token.sums_one_by_one(ids));
         let error = self.score_error(&scores, other);
         (0..self.rounding.len()).map(|label| self.most_above(&scores, label, (other, error))).collect()
     }
@@ -140,12 +145,13 @@ impl<'a> Along<'a> {
             let gain = gains.of_label[label] - gains.of_label[other] + slack;
             Up::new(if gain < 0.0 { 0.0 } else { gain }) * most
         };
-        let gained: Up = scores.doubtful.iter().map(gained).sum();
+        let gained: Up = scores.sums.doubtful.iter().map(gained).sum();
         sum_above(a.max(b).next_up(), (self.score_error(scores, label) + error + gained).get())
     }
 
-    fn scores<'b>(&'b self, sums: PartialSums<'b, 'a>) -> IntervalScores<'b, 'a> {
-        let off = |c: &Coordinate| (c.moved + self.coordinates.of(c.sum, c.own), c.sum);
+    fn scores<'b>(&'b self, stored: PartialSums<'b, 'a>) -> IntervalScores<'b, 'a> {
+        let mut sums = stored;
+        self.more.iter().for_each(|line| sums.add(line));
         let score = |(row, bias): (&[f64], &f64)| {
             let mut ends = [0.0, 0.0];
             for (weight, coordinate) in row.iter().zip(&sums.coordinates) {
@@ -154,20 +160,19 @@ impl<'a> Along<'a> {
             }
             ends.map(|end| end + bias)
         };
-        IntervalScores {
-            ends: self.token.stored.head.iter_rows().zip(&self.token.stored.bias).map(score).collect(),
-            coordinates: sums.coordinates.iter().map(off).collect(),
-            doubtful: sums.doubtful,
-        }
+        let ends = self.token.stored.head.iter_rows().zip(&self.token.stored.bias).map(score).collect();
+        IntervalScores { ends, off: vec![OnceCell::new(); sums.coordinates.len()], sums }
     }
 
     /// How far the score of a label can be off, but for units that may or may not fire.
     fn score_error(&self, scores: &IntervalScores, label: usize) -> Up {
         let (mut moved, mut size) = (Up::ZERO, Up::ZERO);
-        let row = self.token.stored.head.row(label).iter().zip(&scores.coordinates);
-        for (&c, &(off, sum)) in row.filter(|&(&c, _)| c != 0.0) {
-            moved = moved + Up::size(c) * off;
-            size = size + Up::size(c) * (sum + off);
+        let row = self.token.stored.head.row(label).iter().enumerate();
+        for (i, &weight) in row.filter(|&(_, &weight)| weight != 0.0) {
+            let c = &scores.sums.coordinates[i];
+            let off = *scores.off[i].get_or_init(|| c.moved + self.coordinates.of(c.sum, c.own));
+            moved = moved + Up::size(weight) * off;
+            size = size + Up::size(weight) * (c.sum + off);
         }
         let size = size + Up::size(self.token.stored.bias[label]);
         moved + self.rounding[label].of(size, size)

@@ -73,6 +73,7 @@ struct CoordinateSum {
 }
 
 /// What units add up to in the coordinates of labels, for the ids of an interval.
+#[derive(Clone)]
 pub struct PartialSums<'b, 'a> {
     ids: Ids,
     pub coordinates: Vec<Coordinate>,
@@ -81,6 +82,7 @@ pub struct PartialSums<'b, 'a> {
 }
 
 /// What units add up to in a coordinate.
+#[derive(Debug, Clone, Copy)]
 pub struct Coordinate {
     /// At both ends of the interval, without the units that may or may not fire.
     pub ends: [f64; 2],
@@ -137,8 +139,8 @@ impl<'a> TokenLines<'a> {
         self.rounding = (DOUBLE.gamma(steps), Up::count(2 * steps) * Up::new(DOUBLE.subnormal()));
     }
 
-    /// What the stored units and some more add up to for the ids of an interval.
-    pub fn sums<'b>(&'b self, ids: Ids, more: &'b [Line<'a>]) -> PartialSums<'b, 'a> {
+    /// What the stored units add up to for the ids of an interval.
+    pub fn sums(&self, ids: Ids) -> PartialSums<'_, 'a> {
         let mut sums = PartialSums::new(ids, self.constant);
         for (opening, leftward) in self.opening.iter().zip([false, true]) {
             let (from, to) = if leftward { (-ids.1, -ids.0) } else { ids };
@@ -151,14 +153,13 @@ impl<'a> TokenLines<'a> {
             }
         }
         self.rest.iter().for_each(|&i| sums.add(&self.lines[i]));
-        more.iter().for_each(|line| sums.add(line));
         sums
     }
 
     /// The same, unit by unit: its bounds are a little closer.
-    pub fn sums_one_by_one<'b>(&'b self, ids: Ids, more: &'b [Line<'a>]) -> PartialSums<'b, 'a> {
+    pub fn sums_one_by_one(&self, ids: Ids) -> PartialSums<'_, 'a> {
         let mut sums = PartialSums::new(ids, self.constant);
-        self.lines.iter().chain(more).for_each(|line| sums.add(line));
+        self.lines.iter().for_each(|line| sums.add(line));
         sums
     }
 }
@@ -295,7 +296,7 @@ impl<'b, 'a> PartialSums<'b, 'a> {
     }
 
     /// One unit.
-    fn add(&mut self, line: &'b Line<'a>) {
+    pub fn add(&mut self, line: &'b Line<'a>) {
         let (before, error) = (line.before(self.ids), line.error);
         let lowest = sum_below(before[0].min(before[1]), -error.get());
         let most = sum_above(before[0].max(before[1]), error.get());

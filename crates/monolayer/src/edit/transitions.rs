@@ -54,10 +54,11 @@ impl Comparison<'_> {
         }
         // A label that changes is touched before or after.
         let touched = || (0..effects.len()).filter(|&l| effects[l] != Effect::default());
-        if !self.old.may_win(ids, touched()) && !self.new.may_win(ids, touched()) {
+        let stored = self.old.stored_sums(ids);
+        if !self.old.may_win(&stored, touched()) && !self.new.may_win(&stored, touched()) {
             return Transition::None;
         }
-        let (old, new) = (self.old.rivals(ids), self.new.rivals(ids));
+        let (old, new) = (self.old.rivals(&stored), self.new.rivals(&stored));
         let mut found = Vec::new();
         for &x in &old.all {
             for &y in new.all.iter().filter(|&&y| y != x && (effects[y].rises || effects[x].falls)) {
