@@ -80,3 +80,15 @@ fn the_last_sum_is_rounded() {
     assert_ne!(check(&old, &new, &changes((-1e30, 1e30), (0, 0)), Some(8)).verdict, Verdict::Right);
     assert_eq!(check(&old, &new, &changes((-1e30, 1e30), (0, 1)), Some(8)).verdict, Verdict::Right);
 }
+
+/// The score of label 1 is 2^24 + 1, which every program rounds to 2^24, the score of label 0: its bound is met exactly, and a margin
+/// that may be 0 is no win for the higher label.
+#[test]
+fn rounding_may_make_a_tie() {
+    let none = toy([2_f64.powi(24), 0.0, 0.0], [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]], [0.0; 2]);
+    let [old, new] = [1.0, 1024.0].map(|bias| with(&none, 0.0, bias, [0.0, 1.0, 0.0]));
+    let given = |toy: &Toy, seed: u64| label(&Program { seed, single: true }.scores(toy, &toy.input(0, 0), 0.0, 1));
+    assert!((0..100).all(|seed| (given(&old, seed), given(&new, seed)) == (0, 1)));
+    assert_ne!(check(&old, &new, &changes((-1e30, 1e30), (0, 0)), Some(8)).verdict, Verdict::Right);
+    assert_eq!(check(&old, &new, &changes((-1e30, 1e30), (0, 1)), Some(8)).verdict, Verdict::Right);
+}
