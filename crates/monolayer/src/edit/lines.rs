@@ -332,3 +332,63 @@ fn may_fire(unit: &Unit, code: &[f64], (low, high): Ids) -> bool {
     size += (unit.id * low).abs().max((unit.id * high).abs());
     code.len() > 1000 || !(1e-30..1e30).contains(&size) || gate + id > -1e-4 * size
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::edit::site::Site;
+    use crate::{Dataset, Memorizer, Precision};
+    use rand::{RngExt as _, SeedableRng as _};
+    use rand_chacha::ChaCha8Rng;
+
+    /// Sums over sorted units hold what units say one by one, for intervals of all widths, at bends and beside them.
+    #[test]
+    fn sorted_as_one_by_one() {
+        let mut random = ChaCha8Rng::seed_from_u64(3);
+        let sequence = |_| (0..5).map(|_| format!("w{}", random.random_range(0..4))).collect::<Vec<_>>();
+        let tokens: Vec<Vec<String>> = (0..200).map(sequence).collect();
+        let mut label = || tokens.iter().map(|s| s.iter().map(|_| random.random_range(0..3)).collect()).collect();
+        let labels: Vec<Vec<usize>> = label();
+        let name = |rows: &[Vec<usize>]| rows.iter().map(|r| r.iter().map(|l| format!("L{l}")).collect()).collect();
+        let names: Vec<Vec<String>> = name(&labels);
+        let data = Dataset::from_sequences(&tokens, &names).unwrap();
+        let (mut firing, mut doubtful) = (0, 0);
+        for precision in [Precision::F32, Precision::F64] {
+            let model = Memorizer::new().precision(precision).candidates(4).compile(&data).unwrap().model().clone();
+            let site = Site::new(&model).unwrap();
+            for pair in (0..4).flat_map(|word| (0..site.stored.places.rows).map(move |place| (word, place))) {
+                let token = TokenLines::new(&site.stored, pair, site.range, site.format);
+                let mut ids: Vec<f64> = vec![site.range.0, site.range.1];
+                ids.extend(
+                    token.lines.iter().filter_map(Line::bend).flat_map(|(at, off)| [at - BEND * off, at, at + off]),
+                );
+                ids.retain(|id| site.range.0 <= *id && *id <= site.range.1);
+                for _ in 0..200 {
+                    let low = ids[random.random_range(0..ids.len())];
+                    let width = 10_f64.powi(random.random_range(-12..2)) * f64::from(random.random_range(0..3_u8));
+                    let at = (low, (low + width).min(site.range.1));
+                    let (sums, one) = (token.sums(at), token.sums_one_by_one(at));
+                    let units = |sums: &PartialSums| {
+                        let mut units: Vec<*const Unit> =
+                            sums.doubtful.iter().map(|(l, _)| &raw const *l.unit).collect();
+                        units.sort();
+                        units
+                    };
+                    assert_eq!(units(&sums), units(&one));
+                    doubtful += sums.doubtful.len();
+                    for (a, b) in sums.coordinates.iter().zip(&one.coordinates) {
+                        let off = (a.moved + DOUBLE.sum_error(token.lines.len() + 8, a.own + b.own)).get();
+                        assert!(a.ends.iter().zip(b.ends).all(|(x, y)| (x - y).abs() <= off));
+                        assert!(
+                            a.sum.get() >= b.sum.get() * (1.0 - 1e-9) && a.moved.get() >= b.moved.get() * (1.0 - 1e-9)
+                        );
+                        // Not much looser, either.
+                        assert!(a.sum.get() <= b.sum.get() * (1.0 + 1e-6) + 1e-6 * a.own.get());
+                        firing += usize::from(a.own.get() > 0.0);
+                    }
+                }
+            }
+        }
+        assert!(firing > 1000 && doubtful > 100, "{firing} {doubtful}");
+    }
+}
