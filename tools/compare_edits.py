@@ -6,7 +6,7 @@
 The update is a small version of what ROME does. To give a token a label, its output must move by some d; of all updates of the second
 weight matrix that do so, `w2 += d (C^-1 u)^T / (u^T C^-1 u)` disturbs the others least in the mean over the data, where u are the token's
 hidden units and C is their second moment over all tokens. ROME itself edits large language models, in a layer that it locates first.
-Needs numpy and the program.
+Needs numpy, and the package or the program.
 """
 
 import argparse
@@ -24,7 +24,7 @@ import reference
 
 def run(program, *arguments):
     """What a command prints as JSON; exit code 1 says that something falls short, which the caller looks at."""
-    done = subprocess.run([program, *map(str, arguments), "--json", "-q"], stdout=subprocess.PIPE, text=True, encoding="utf-8")
+    done = subprocess.run([*program, *map(str, arguments), "--json", "-q"], stdout=subprocess.PIPE, text=True, encoding="utf-8")
     if done.returncode > 1:
         sys.exit(f"monolayer {arguments[0]} failed: {done.stdout}")
     return json.loads(done.stdout)
@@ -121,28 +121,29 @@ class Trained:
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data")
-    parser.add_argument("--program", default="monolayer")
+    parser.add_argument("--program", help="the program; by default that of the Python package")
     parser.add_argument("--edits", type=int, default=10)
     parser.add_argument("--epochs", type=int, default=None, help="of training; by default 200 for small data, 20 for large")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
+    program = [args.program] if args.program else [sys.executable, "-m", "monolayer"]
     rows = reference.read_data(args.data)
     sentences = Sentences(rows)
     tokens = int(sentences.start[-1])
     epochs = args.epochs or (200 if tokens < 10_000 else 20)
     with tempfile.TemporaryDirectory(prefix="monolayer-") as name:
         folder = Path(name)
-        compiled = run(args.program, "memorize", args.data, "--out", folder / "model", "--unchecked")
+        compiled = run(program, "memorize", args.data, "--out", folder / "model", "--unchecked")
         impossible = {(c["sequence"] - 1, c["token"] - 1) for c in compiled["conflicts"]}
         labels = reference.read_model(str(folder / "model"))["config"]["labels"]
         edits = choose(rows, labels, impossible, args.edits, args.seed)
-        ours, verified = compiled_edits(args.program, folder / "model", args.data, sentences, edits, folder)
+        ours, verified = compiled_edits(program, folder / "model", args.data, sentences, edits, folder)
         made = [result for result in ours if result is not None]
         print(f"compiled, {compiled['hidden']} hidden units, {compiled['memorized']} of {tokens} tokens right: {len(made)} of {len(edits)} edits "
               f"made, {verified} verified, {sum(right for right, _ in made)} tokens have their new label; other tokens changed: "
               f"{[n for _, n in made]}", flush=True)
         options = ["--hidden", max(64, compiled["hidden"]), "--epochs", epochs, "--seed", args.seed]
-        run(args.program, "train", args.data, "--out", folder / "trained", *options)
+        run(program, "train", args.data, "--out", folder / "trained", *options)
         trained = Trained(folder / "trained", rows)
         old = trained.given()
         wanted = [label for _, given in rows for label in given]

@@ -7,6 +7,7 @@ minutes.
 import copy
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -196,3 +197,12 @@ def test_a_change_left_out_is_found(locality):
     for silent.changes in ({}, {pair: [] for pair in locality.changes}):
         with pytest.raises(AssertionError):
             silent.check(in_numpy, sequences)
+
+
+def test_beside_a_rank_one_update():
+    """The comparison of docs/edit.md runs, here on a small corpus: compiled edits change no other token."""
+    program = [sys.executable, ROOT / "tools" / "compare_edits.py", ROOT / "examples" / "harbor.conll", "--epochs", "20"]
+    compiled, trained = subprocess.run(program, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+    assert "10 of 10 edits made, 10 verified, 10 tokens have their new label" in compiled
+    assert json.loads(compiled.split(": ")[-1]) == [0] * 10
+    assert sum(json.loads(trained.split(": ")[-1])) > 0
