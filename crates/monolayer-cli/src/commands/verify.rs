@@ -111,7 +111,12 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
         return Err(super::data_args::split_without_text().into());
     }
     let tokens = args.data.is_some() || args.text.is_some();
-    let progress = Progress::new(shared, "checking", 0, if tokens { "tokens" } else { "words" });
+    let unit = match (args.against.is_some(), tokens) {
+        (true, true) => "words, then tokens",
+        (false, true) => "tokens",
+        (_, false) => "words",
+    };
+    let progress = Progress::new(shared, "checking", 0, unit);
     let on_progress = |done: usize, total: usize| progress.at(done, total);
     let default = Options::default();
     let mut options = Options {

@@ -1,5 +1,6 @@
 //! What is said of two models that differ in hidden units: programs with sums in any order must never show that it is false.
 
+mod ties;
 mod toy;
 
 use monolayer_core::Stored;

@@ -53,7 +53,9 @@ fn new_codes(site: &Site, words: &[String]) -> Result<Vec<Vec<f64>>> {
     rows.retain(|row| row.iter().any(|&x| x != 0.0));
     if !words.is_empty() && !rows.iter().all(sign) {
         let what = format!("the model has no room for the new word {:?}", words[0]);
-        return Err(Error::mismatch(what, "new words need codes of +1 and -1, as in `embedding` sign:64"));
+        let help = "more codes can be drawn where they have entries +1 and -1, as in `embedding` sign:64; one coordinate for each word \
+                    leaves none for a new one, and vectors from elsewhere do not say which it should be";
+        return Err(Error::mismatch(what, help));
     }
     let key = &site.stored.key[..columns];
     let values: Vec<f64> = rows.iter().map(|row| dot(key, row)).collect();

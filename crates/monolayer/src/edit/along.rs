@@ -3,46 +3,40 @@
 //! At a fixed word and place every hidden unit is a hinge along the id, so scores are linear between hinges. Bounds are rounded
 //! outward, and each label has a bound of its own: a unit that moves one label's score far leaves those of others as they are.
 
-use crate::arithmetic::float_model::{DOUBLE, FloatFormat, Up, sum_above, sum_below};
+use std::cell::OnceCell;
+
+use super::lines::{Line, PartialSums, TokenLines};
+use crate::arithmetic::float_model::{DOUBLE, FloatFormat, Up, sum_above};
 use crate::memorize::gated::Unit;
-use crate::memorize::gated::stored::Stored;
-use crate::memorize::gated::token_units::OpenUnit;
 
 /// An interval of ids, both ends included.
 pub type Ids = (f64, f64);
 
-/// A model at one word and place.
+/// A model at one word and place, with more units.
 pub struct Along<'a> {
-    stored: &'a Stored,
-    /// What stands in the coordinates of labels without any unit.
-    constant: &'a [f64],
-    lines: Vec<Line<'a>>,
-    format: FloatFormat,
-}
-
-/// A unit that may fire for some id of the range.
-struct Line<'a> {
-    unit: &'a Unit,
-    /// What it computes before the ReLU at id 0, nearly.
-    start: f64,
-    /// How far what a program computes can be from `start` plus the weight times the id, for every id of the range.
-    error: Up,
-    /// What it adds to coordinates of labels, where that is not 0.
-    outputs: Vec<(usize, f64)>,
-    /// What it adds to the score of each label, nearly.
-    gains: Vec<f64>,
-    /// The sizes of the terms of a gain.
-    gain_sizes: Vec<f64>,
+    token: &'a TokenLines<'a>,
+    more: Vec<Line<'a>>,
+    /// How the coordinates of labels are rounded, and the score of each label.
+    coordinates: SumRounding,
+    rounding: Vec<SumRounding>,
 }
 
 /// What the scores are for the ids of an interval.
-struct IntervalScores {
-    /// At both ends, without the units that may or may not fire.
-    ends: [Vec<f64>; 2],
-    /// How far each score can be off, but for these units.
-    error: Vec<Up>,
-    /// These units, and the most each can compute.
-    doubtful: Vec<(usize, Up)>,
+struct IntervalScores<'b, 'a> {
+    /// Of each label at both ends, without the units that may or may not fire.
+    ends: Vec<[f64; 2]>,
+    sums: PartialSums<'b, 'a>,
+    /// How far each coordinate of labels can be off but for these units, and the sum of the absolute values of what it adds up; where
+    /// it was asked for.
+    bounds: Vec<OnceCell<(Up, Up)>>,
+}
+
+impl IntervalScores<'_, '_> {
+    /// The label that wins in the middle, nearly.
+    fn first(&self) -> usize {
+        let middle = |l: usize| 0.5 * self.ends[l][0] + 0.5 * self.ends[l][1];
+        (1..self.ends.len()).fold(0, |best, l| if middle(l) > middle(best) { l } else { best })
+    }
 }
 
 /// Labels that can win, and the one that wins in the middle.
@@ -63,13 +57,6 @@ impl Rivals {
 
 /// Gains are computed in double precision: this part of the sizes of their terms is millions of times their rounding.
 const SLACK: f64 = 1e-9;
-
-impl Line<'_> {
-    /// What it computes before the ReLU at both ends of an interval, but for its error.
-    fn before(&self, (low, high): Ids) -> [f64; 2] {
-        [self.start + self.unit.id * low, self.start + self.unit.id * high]
-    }
-}
 
 /// What [`FloatFormat::sum_error`] says of sums of so many terms: in the program, and in double precision.
 struct SumRounding {
@@ -93,145 +80,114 @@ impl SumRounding {
 }
 
 impl<'a> Along<'a> {
-    /// A model's units, those that may fire for an id of `range`, at a word and a place.
-    pub fn new(
-        stored: &'a Stored,
-        units: impl Iterator<Item = &'a Unit>,
-        (word, place): (u32, usize),
-        range: Ids,
-        format: FloatFormat,
-    ) -> Self {
-        let code = code(stored, word, place);
-        let mut along = Self { stored, constant: stored.carried.row(word as usize), lines: Vec::new(), format };
-        for unit in units.filter(|unit| may_fire(unit, &code, range)) {
-            along.add(unit, &code, range);
-        }
-        along
-    }
-
-    fn add(&mut self, unit: &'a Unit, code: &[f64], range: Ids) {
-        let open = OpenUnit::new(unit, code);
-        let (before, error) = open.before(range, &self.format);
-        if sum_above(before[0].max(before[1]), error.get()) <= 0.0 {
-            return;
-        }
-        let start = open.start;
-        let gain = |row: &[f64]| row.iter().zip(&unit.output).map(|(c, o)| c * o).sum::<f64>();
-        let size = |row: &[f64]| row.iter().zip(&unit.output).map(|(c, o)| (c * o).abs()).sum::<f64>();
-        let gains = self.stored.head.iter_rows().map(gain).collect();
-        let gain_sizes = self.stored.head.iter_rows().map(size).collect();
-        let outputs = unit.output.iter().copied().enumerate().filter(|&(_, o)| o != 0.0).collect();
-        self.lines.push(Line { unit, start, error, outputs, gains, gain_sizes });
-    }
-
-    /// Whether any unit may fire.
-    pub fn can_fire(&self) -> bool {
-        !self.lines.is_empty()
+    /// A model at a word and a place, with more units.
+    pub fn new(token: &'a TokenLines<'a>, units: impl Iterator<Item = &'a Unit>) -> Self {
+        let more: Vec<Line> = units.filter_map(|unit| token.line(unit)).collect();
+        // Beside the units, the token itself and the output bias are added up.
+        let coordinates = SumRounding::new(&token.format, token.lines.len() + more.len() + 2);
+        let terms = |row: &[f64]| row.iter().filter(|&&c| c != 0.0).count() + 1;
+        let rounding = token.stored.head.iter_rows().map(|row| SumRounding::new(&token.format, terms(row))).collect();
+        Self { token, more, coordinates, rounding }
     }
 
     /// Where units begin or end to fire, each with how far rounding moves that place.
-    pub fn bends(&self) -> Vec<(f64, f64)> {
-        let bend = |line: &Line| {
-            let slope = line.unit.id;
-            let (at, off) = (-line.start / slope, line.error.get() / slope.abs());
-            (slope != 0.0 && at.is_finite() && off.is_finite()).then_some((at, off))
-        };
-        self.lines.iter().filter_map(bend).collect()
+    pub fn bends(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
+        self.token.lines.iter().chain(&self.more).filter_map(Line::bend)
     }
 
-    /// The labels that can win for ids of an interval.
-    pub fn rivals(&self, ids: Ids) -> Rivals {
-        let scores = self.scores(ids);
-        let middle = |l: usize| 0.5 * scores.ends[0][l] + 0.5 * scores.ends[1][l];
-        let labels = self.stored.bias.len();
-        let label = (1..labels).fold(0, |best, l| if middle(l) > middle(best) { l } else { best });
-        // What is not a number is not below 0.
-        let loses = |l: usize| self.most_above(&scores, l, label) < 0.0;
-        let all = (0..labels).filter(|&l| l == label || !loses(l)).collect();
+    /// What the units of the model without more add up to for ids of an interval.
+    pub fn stored_sums(&self, ids: Ids) -> PartialSums<'a, 'a> {
+        self.token.sums(ids)
+    }
+
+    /// The labels that can win for ids of an interval, by what [`Self::stored_sums`] says of it.
+    pub fn rivals(&self, stored: &PartialSums<'a, 'a>) -> Rivals {
+        self.rivals_of(&self.scores(stored.clone()))
+    }
+
+    /// The same by slower, closer bounds.
+    pub fn rivals_one_by_one(&self, ids: Ids) -> Rivals {
+        self.rivals_of(&self.scores(self.token.sums_one_by_one(ids)))
+    }
+
+    /// Whether one of some labels can win for ids of an interval.
+    pub fn may_win(&self, stored: &PartialSums<'a, 'a>, mut labels: impl Iterator<Item = usize>) -> bool {
+        let scores = self.scores(stored.clone());
+        let first = scores.first();
+        let error = self.score_error(&scores, first);
+        labels.any(|l| l == first || !self.loses(&scores, l, (first, error)))
+    }
+
+    fn rivals_of(&self, scores: &IntervalScores) -> Rivals {
+        let label = scores.first();
+        let error = self.score_error(scores, label);
+        let all = (0..self.rounding.len()).filter(|&l| l == label || !self.loses(scores, l, (label, error))).collect();
         Rivals { label, all }
     }
 
-    /// The most that the score of one label can be above that of another, for ids of an interval.
-    pub fn most_over(&self, ids: Ids, label: usize, other: usize) -> f64 {
-        self.most_above(&self.scores(ids), label, other)
+    /// Whether a label's score is certainly below that of another one, whose error is given.
+    fn loses(&self, scores: &IntervalScores, label: usize, other: (usize, Up)) -> bool {
+        // What is not a number is not below 0.
+        self.most_above(scores, label, other) < 0.0
     }
 
-    fn most_above(&self, scores: &IntervalScores, label: usize, other: usize) -> f64 {
-        let [a, b] = [0, 1].map(|end| scores.ends[end][label] - scores.ends[end][other]);
-        let gained = |&(i, most): &(usize, Up)| {
-            let line = &self.lines[i];
-            let slack = SLACK * (line.gain_sizes[label] + line.gain_sizes[other]);
-            Up::new((line.gains[label] - line.gains[other] + slack).max(0.0)) * most
+    /// The most that the score of each label can be above that of another, for ids of an interval.
+    pub fn most_over(&self, ids: Ids, other: usize) -> Vec<f64> {
+        let scores = self.scores(self.token.sums_one_by_one(ids));
+        let error = self.score_error(&scores, other);
+        (0..self.rounding.len()).map(|label| self.most_above(&scores, label, (other, error))).collect()
+    }
+
+    fn most_above(&self, scores: &IntervalScores, label: usize, (other, error): (usize, Up)) -> f64 {
+        let [a, b] = [0, 1].map(|end| scores.ends[label][end] - scores.ends[other][end]);
+        let gained = |&(line, most): &(&Line, Up)| {
+            let gains = line.gains(self.token.stored);
+            let slack = SLACK * (gains.sizes[label] + gains.sizes[other]);
+            let gain = gains.of_label[label] - gains.of_label[other] + slack;
+            Up::new(if gain < 0.0 { 0.0 } else { gain }) * most
         };
-        let gained: Up = scores.doubtful.iter().map(gained).sum();
-        sum_above(a.max(b).next_up(), (scores.error[label] + scores.error[other] + gained).get())
+        let gained: Up = scores.sums.doubtful.iter().map(gained).sum();
+        sum_above(a.max(b).next_up(), (self.score_error(scores, label) + error + gained).get())
     }
 
-    fn scores(&self, ids: Ids) -> IntervalScores {
-        let width = self.constant.len();
-        let mut ends = [self.constant.to_vec(), self.constant.to_vec()];
-        // What a coordinate adds up, in absolute values: as a program does, and as is done here; and how far units' own errors
-        // move it.
-        let mut sum: Vec<Up> = self.constant.iter().map(|&x| Up::size(x)).collect();
-        let mut own = sum.clone();
-        let mut moved = vec![Up::ZERO; width];
-        let mut doubtful = Vec::new();
-        for (i, line) in self.lines.iter().enumerate() {
-            let (before, error) = (line.before(ids), line.error);
-            let lowest = sum_below(before[0].min(before[1]), -error.get());
-            let most = sum_above(before[0].max(before[1]), error.get());
-            if most <= 0.0 {
-                continue;
+    fn scores<'b>(&'b self, stored: PartialSums<'b, 'a>) -> IntervalScores<'b, 'a> {
+        let mut sums = stored;
+        self.more.iter().for_each(|line| sums.add(line));
+        let score = |(row, bias): (&[f64], &f64)| {
+            let mut ends = [0.0, 0.0];
+            for (weight, coordinate) in row.iter().zip(&sums.ends) {
+                ends[0] += weight * coordinate[0];
+                ends[1] += weight * coordinate[1];
             }
-            let most = Up::new(most);
-            let certain = lowest >= 0.0;
-            for &(c, o) in &line.outputs {
-                sum[c] = sum[c] + Up::size(o) * most;
-                if certain {
-                    ends.iter_mut().zip(before).for_each(|(end, h)| end[c] += o * h);
-                    own[c] = own[c] + Up::size(o) * most;
-                    moved[c] = moved[c] + Up::size(o) * error;
-                }
-            }
-            if !certain {
-                doubtful.push((i, most));
-            }
+            ends.map(|end| end + bias)
+        };
+        let ends = self.token.stored.head.iter_rows().zip(&self.token.stored.bias).map(score).collect();
+        IntervalScores { ends, bounds: vec![OnceCell::new(); sums.ends.len()], sums }
+    }
+
+    /// How far the score of a label can be off, but for units that may or may not fire.
+    fn score_error(&self, scores: &IntervalScores, label: usize) -> Up {
+        let (mut moved, mut size) = (Up::ZERO, Up::ZERO);
+        let row = self.token.stored.head.row(label).iter().enumerate();
+        for (i, &weight) in row.filter(|&(_, &weight)| weight != 0.0) {
+            let (off, sum) = *scores.bounds[i].get_or_init(|| {
+                let bound = scores.sums.bound(i);
+                (bound.moved + self.coordinates.of(bound.sum, bound.own), bound.sum)
+            });
+            moved = moved + Up::size(weight) * off;
+            size = size + Up::size(weight) * (sum + off);
         }
-        // Beside the units, the token itself and the output bias are added up.
-        let rounding = SumRounding::new(&self.format, self.lines.len() + 2);
-        let coordinate: Vec<Up> = (0..width).map(|c| moved[c] + rounding.of(sum[c], own[c])).collect();
-        let error = (0..self.stored.bias.len()).map(|l| self.score_error(l, &sum, &coordinate)).collect();
-        IntervalScores { ends: ends.map(|end| self.read_out(&end)), error, doubtful }
+        let size = size + Up::size(self.token.stored.bias[label]);
+        moved + self.rounding[label].of(size, size)
     }
 
-    fn score_error(&self, label: usize, sum: &[Up], coordinate: &[Up]) -> Up {
-        let terms = || self.stored.head.row(label).iter().enumerate().filter(|&(_, &c)| c != 0.0);
-        let moved: Up = terms().map(|(i, &c)| Up::size(c) * coordinate[i]).sum();
-        let size: Up = terms().map(|(i, &c)| Up::size(c) * (sum[i] + coordinate[i])).sum();
-        let (size, count) = (size + Up::size(self.stored.bias[label]), terms().count() + 1);
-        moved + self.format.sum_error(count, size) + DOUBLE.sum_error(count, size)
-    }
-
-    fn read_out(&self, output: &[f64]) -> Vec<f64> {
-        let score = |(row, bias): (&[f64], &f64)| row.iter().zip(output).map(|(c, o)| c * o).sum::<f64>() + bias;
-        self.stored.head.iter_rows().zip(&self.stored.bias).map(score).collect()
-    }
-
-    /// For each of some units, of those that may fire for an id of an interval, what the score of each label can do when it fires.
-    pub fn effects(&self, ids: Ids, labels: usize, of: impl Fn(&Unit) -> bool) -> Vec<Effect> {
-        let mut effects = vec![Effect::default(); labels];
-        for line in self.lines.iter().filter(|line| of(line.unit)) {
-            let before = line.before(ids);
-            if sum_above(before[0].max(before[1]), line.error.get()) <= 0.0 {
-                continue;
-            }
-            for (effect, row) in effects.iter_mut().zip(self.stored.head.iter_rows()) {
-                for term in row.iter().zip(&line.unit.output) {
-                    // Not by the product, which may underflow.
-                    let (positive, zero) = ((*term.0 > 0.0) == (*term.1 > 0.0), *term.0 == 0.0 || *term.1 == 0.0);
-                    effect.rises |= !zero && positive;
-                    effect.falls |= !zero && !positive;
-                }
+    /// What the score of each label can do for ids of an interval through some of the units that were added.
+    pub fn effects(&self, ids: Ids, of: impl Fn(&Unit) -> bool) -> Vec<Effect> {
+        let mut effects = vec![Effect::default(); self.rounding.len()];
+        for line in self.more.iter().filter(|line| of(line.unit) && line.may_fire(ids)) {
+            for (effect, more) in effects.iter_mut().zip(line.effects(self.token.stored)) {
+                effect.rises |= more.rises;
+                effect.falls |= more.falls;
             }
         }
         effects
@@ -245,23 +201,4 @@ pub struct Effect {
     pub rises: bool,
     /// It may fall.
     pub falls: bool,
-}
-
-/// What a token has in the coordinates of codes.
-pub fn code(stored: &Stored, word: u32, place: usize) -> Vec<f64> {
-    let place = if stored.places.cols == 0 { &[][..] } else { stored.places.row(place) };
-    [stored.words.row(word as usize), place].concat()
-}
-
-/// Whether a unit may fire for an id of a range, by a rough bound: a ten-thousandth of the sizes of the terms is far more than any
-/// rounding of sums of so few. Sums of more terms, or of numbers that may overflow, are looked at more closely.
-fn may_fire(unit: &Unit, code: &[f64], (low, high): Ids) -> bool {
-    let (mut gate, mut size) = (unit.bias, unit.bias.abs());
-    for (w, x) in unit.code.iter().zip(code) {
-        gate += w * x;
-        size += (w * x).abs();
-    }
-    let id = (unit.id * low).max(unit.id * high);
-    size += (unit.id * low).abs().max((unit.id * high).abs());
-    code.len() > 1000 || !(1e-30..1e30).contains(&size) || gate + id > -1e-4 * size
 }

@@ -6,7 +6,6 @@ use crate::data::{Dataset, Labels, Tokens, Vocabulary};
 use crate::error::{Error, Result};
 use crate::memorize::{Compiled, Memorizer};
 use crate::model::AnyModel;
-use crate::{Mask, Positions};
 
 /// What to forget, and how.
 ///
@@ -49,7 +48,8 @@ impl<'a> Forget<'a> {
         Self { data, sequences, fresh: None }
     }
 
-    /// With new codes, a new projection and the words of the rest alone, drawn with a seed: nothing of the old model is kept.
+    /// With new codes, a new projection and the words of the rest alone, drawn with a seed: nothing of the old model is kept but its
+    /// settings.
     #[must_use]
     pub fn fresh(self, seed: u64) -> Self {
         Self { fresh: Some(seed), ..self }
@@ -71,7 +71,7 @@ impl<'a> Forget<'a> {
         let rest = part(self.data, &keep)?;
         let memorizer = match self.fresh {
             None => Memorizer::new().like(model)?,
-            Some(seed) => fresh(model, seed),
+            Some(seed) => Memorizer::settings_of(model, seed)?,
         };
         Ok(Forgotten {
             compiled: memorizer.compile(&rest)?,
@@ -80,21 +80,6 @@ impl<'a> Forget<'a> {
             rest,
         })
     }
-}
-
-/// The settings of a model, with new codes and a new projection.
-fn fresh(model: &AnyModel, seed: u64) -> Memorizer<'static> {
-    let mask = match model {
-        AnyModel::F32(model) => crate::edit::site::mask(model),
-        AnyModel::F64(model) => crate::edit::site::mask(model),
-        AnyModel::Exact(_) => Mask::None,
-    };
-    let config = model.config();
-    let positions = if config.max_length.is_some() { Positions::Auto } else { Positions::None };
-    let memorizer = Memorizer::new().mask(mask).start(config.start.is_some()).positions(positions).seed(seed);
-    let unknown = config.start.as_deref() != Some(crate::model::UNKNOWN)
-        && model.vocabulary().is_some_and(|words| words.get(crate::model::UNKNOWN).is_some());
-    memorizer.unknown(unknown)
 }
 
 /// The words of each sequence.

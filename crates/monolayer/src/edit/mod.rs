@@ -13,6 +13,7 @@ pub mod difference;
 mod forget;
 mod gate;
 mod known;
+mod lines;
 mod pair;
 mod session;
 pub(crate) mod site;

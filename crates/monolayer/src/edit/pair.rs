@@ -2,6 +2,7 @@
 
 use super::along::{Along, Ids};
 use super::bump::{BumpShape, Workshop};
+use super::lines::TokenLines;
 use super::site::Site;
 use super::transitions::{Comparison, Stretch, Transition};
 use crate::memorize::gated::Unit;
@@ -73,6 +74,7 @@ const MOST_SLIVERS: f64 = 0.01;
 struct PairWork<'a> {
     site: &'a Site,
     pair: WordPlace,
+    token: TokenLines<'a>,
     kept: &'a [Kept],
     made: Vec<Made>,
 }
@@ -103,7 +105,8 @@ struct TooNear {
 
 /// Makes the edits of a word at a place, one after another.
 pub fn edit_pair(site: &Site, pair: WordPlace, wanted: &[WantedLabel], kept: &[Kept]) -> EditedPair {
-    let mut work = PairWork { site, pair, kept, made: Vec::new() };
+    let token = TokenLines::new(&site.stored, pair, site.range, site.format);
+    let mut work = PairWork { site, pair, token, kept, made: Vec::new() };
     let outcomes = wanted.iter().map(|wanted| work.edit(wanted)).collect();
     let pieces = work.pieces();
     let units = work.made.into_iter().flat_map(|made| made.units).collect();
@@ -112,8 +115,7 @@ pub fn edit_pair(site: &Site, pair: WordPlace, wanted: &[WantedLabel], kept: &[K
 
 impl PairWork<'_> {
     fn along<'b>(&'b self, made: impl Iterator<Item = &'b Made>) -> Along<'b> {
-        let units = self.site.stored.units.iter().chain(made.flat_map(|made| &made.units));
-        Along::new(&self.site.stored, units, self.pair, self.site.range, self.site.format)
+        Along::new(&self.token, made.flat_map(|made| &made.units))
     }
 
     /// Where labels can change through all edits that were made.
@@ -134,7 +136,7 @@ impl PairWork<'_> {
         let resolution = made.iter().map(|made| (made.window.1 - made.window.0) / (8.0 * WINDOW));
         let least = (self.site.range.1 - self.site.range.0) * 1e-12;
         let resolution = (resolution.fold(f64::INFINITY, f64::min).max(least), 2e7 * least);
-        Comparison { old, new, added, labels: self.site.labels.len(), resolution }
+        Comparison { old, new, added, resolution }
     }
 
     fn edit(&mut self, wanted: &WantedLabel) -> Outcome {
@@ -143,7 +145,7 @@ impl PairWork<'_> {
             return refused("rounding may move its context id by any amount");
         }
         let old = self.along(self.made.iter());
-        if old.rivals(wanted.ids).certain() == Some(wanted.label) {
+        if old.rivals_one_by_one(wanted.ids).certain() == Some(wanted.label) {
             return Outcome::Unchanged;
         }
         let Some(gate) = self.site.gates.gate(self.pair.0, self.pair.1) else {
@@ -164,7 +166,7 @@ impl PairWork<'_> {
         for shape in self.shapes(wanted.label) {
             let mut units = workshop.units(shape, wanted.ids, height);
             // What no id opens adds nothing.
-            units.retain(|unit| self.can_fire(unit));
+            units.retain(|unit| self.token.line(unit).is_some());
             if !units.iter().all(|unit| gate.shuts(unit, self.site.range)) {
                 continue;
             }
@@ -193,11 +195,6 @@ impl PairWork<'_> {
         }
     }
 
-    fn can_fire(&self, unit: &Unit) -> bool {
-        let (stored, range) = (&self.site.stored, self.site.range);
-        Along::new(stored, std::iter::once(unit), self.pair, range, self.site.format).can_fire()
-    }
-
     /// Tents where no other label's score is touched, then bumps.
     fn shapes(&self, label: usize) -> Vec<BumpShape> {
         let head = &self.site.stored.head;
@@ -214,9 +211,10 @@ impl PairWork<'_> {
         let own = head.row(wanted.label);
         let square: f64 = own.iter().map(|x| x * x).sum();
         let direction: Vec<f64> = own.iter().map(|x| x / square).collect();
+        let most_over = along.most_over(wanted.ids, wanted.label);
         let height = |l: usize| {
             let share: f64 = head.row(l).iter().zip(&direction).map(|(a, b)| a * b).sum();
-            let behind = along.most_over(wanted.ids, l, wanted.label).max(0.0);
+            let behind = most_over[l].max(0.0);
             (1.25 * behind + 0.5 * square) / (1.0 - share)
         };
         let others = (0..head.rows).filter(|&l| l != wanted.label);
@@ -243,7 +241,7 @@ impl PairWork<'_> {
         let mut made = self.made.clone();
         made.push(Made { units, wanted: *wanted, window, pieces: Vec::new() });
         let new = self.along(made.iter());
-        if new.rivals(wanted.ids).certain() != Some(wanted.label) {
+        if new.rivals_one_by_one(wanted.ids).certain() != Some(wanted.label) {
             return None;
         }
         let comparison = self.comparison(old, &new, std::slice::from_ref(&made[made.len() - 1]));

@@ -16,7 +16,10 @@ use crate::context_map::View;
 use crate::data::Dataset;
 use crate::error::{Error, Result};
 use crate::memorize::gated::Unit;
-use crate::model::{AnyModel, Storage};
+use crate::memorize::gated::off_units::Token;
+use crate::memorize::gated::unit_names::UnitNamer;
+use crate::model::names::NamedUnit;
+use crate::model::{AnyModel, ModelNames, Storage};
 
 /// One token of a sequence, and the label that it is to get.
 ///
@@ -68,6 +71,8 @@ pub struct Edited {
     units: Vec<Unit>,
     used: usize,
     difference: Difference,
+    /// What the new units do.
+    names: Vec<NamedUnit>,
     outcomes: Vec<Outcome>,
 }
 
@@ -238,7 +243,18 @@ impl Editor {
             undo: Some(Undo { hidden, filled, words: self.words_before }),
         };
         let (before, used) = (self.model.clone(), self.site.vectors.used);
-        Edited { before, model: OnceLock::new(), units, used, difference, outcomes }
+        Edited { before, model: OnceLock::new(), units, used, difference, names: self.names(pairs), outcomes }
+    }
+
+    /// What the new units do, numbered behind those that there are.
+    fn names(&self, pairs: &[EditedPair]) -> Vec<NamedUnit> {
+        let Site { stored, vocabulary, labels, range, .. } = &self.site;
+        let namer = UnitNamer { stored, words: vocabulary.names(), labels };
+        let units = pairs.iter().flat_map(|edited| edited.units.iter().map(|unit| (edited.pair, unit)));
+        let name = |(i, ((word, place), unit)): (usize, (WordPlace, &Unit))| {
+            namer.unit(stored.units.len() + i, unit, &[Token { word, place, ids: *range }])
+        };
+        units.enumerate().map(name).collect()
     }
 }
 
@@ -273,11 +289,16 @@ impl Edited {
         self.units.len()
     }
 
-    /// Writes the model directory with difference.json, whole or not at all; `from` is the directory of the model before.
+    /// Writes the model directory with difference.json, and names.json where the model before has one, whole or not at all; `from` is
+    /// the directory of the model before.
     pub fn save(&self, from: impl AsRef<Path>, dir: impl AsRef<Path>) -> Result<()> {
         let from = from.as_ref();
         let storage = Storage::of(&AnyModel::open(from)?, from)?;
-        self.model().save_as(storage, dir, |dir| self.difference.write(from, dir))
+        let names = ModelNames::open(from)?.map(|names| names.with(&self.names));
+        self.model().save_as(storage, dir, |dir| {
+            names.iter().try_for_each(|names| names.write(dir))?;
+            self.difference.write(from, dir)
+        })
     }
 }
 

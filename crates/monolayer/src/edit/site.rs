@@ -159,9 +159,3 @@ fn refused(why: &str) -> Error {
         "edits are for models that were compiled from words with classes",
     )
 }
-
-/// The mask of the first layer.
-pub fn mask<T>(model: &Model<T>) -> Mask {
-    let attention = model.transformer.layers.first().and_then(|layer| layer.attention.as_ref());
-    attention.map_or(Mask::None, |attention| attention.mask.clone())
-}

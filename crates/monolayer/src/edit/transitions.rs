@@ -1,6 +1,7 @@
 //! Two models at one word and place, along the id: where a label can change, and into which.
 
 use super::along::{Along, Effect, Ids};
+use super::lines::BEND;
 use crate::memorize::gated::Unit;
 
 /// A word at a place in a model, and in the model with more units.
@@ -9,7 +10,6 @@ pub struct Comparison<'a> {
     pub new: &'a Along<'a>,
     /// The units that only the new model has.
     pub added: Vec<&'a Unit>,
-    pub labels: usize,
     /// Inside of windows, intervals are not cut to pieces shorter than this; outside, not shorter than the second.
     pub resolution: (f64, f64),
 }
@@ -48,11 +48,17 @@ impl Comparison<'_> {
     /// not fire adds 0. The scores that no such unit touches are the same numbers in both models.
     pub fn at(&self, ids: Ids) -> Transition {
         let of = |unit: &Unit| self.added.iter().any(|added| std::ptr::eq(*added, unit));
-        let effects = self.new.effects(ids, self.labels, of);
+        let effects = self.new.effects(ids, of);
         if effects.iter().all(|effect| *effect == Effect::default()) {
             return Transition::None;
         }
-        let (old, new) = (self.old.rivals(ids), self.new.rivals(ids));
+        // A label that changes is touched before or after.
+        let touched = || (0..effects.len()).filter(|&l| effects[l] != Effect::default());
+        let stored = self.old.stored_sums(ids);
+        if !self.old.may_win(&stored, touched()) && !self.new.may_win(&stored, touched()) {
+            return Transition::None;
+        }
+        let (old, new) = (self.old.rivals(&stored), self.new.rivals(&stored));
         let mut found = Vec::new();
         for &x in &old.all {
             for &y in new.all.iter().filter(|&&y| y != x && (effects[y].rises || effects[x].falls)) {
@@ -75,7 +81,7 @@ impl Comparison<'_> {
     pub fn pieces(&self, range: Ids, windows: &[(Ids, usize)], limit: f64) -> Option<Vec<Stretch>> {
         let mut cuts: Vec<f64> = vec![range.0, range.1];
         for (at, off) in self.new.bends() {
-            cuts.extend([at - 1.01 * off, at + 1.01 * off]);
+            cuts.extend([at - BEND * off, at + BEND * off]);
         }
         cuts.extend(windows.iter().flat_map(|&((low, high), _)| [low, high]));
         cuts.retain(|&cut| range.0 <= cut && cut <= range.1);

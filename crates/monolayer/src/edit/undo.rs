@@ -5,10 +5,10 @@ use std::path::Path;
 use super::difference::{Difference, FILE};
 use super::units::remove_units;
 use crate::error::{Error, Result};
-use crate::model::{AnyModel, Storage, certificate};
+use crate::model::{AnyModel, ModelNames, Storage, certificate};
 
-/// Writes the model that an edited one was made from: the same tensors, byte for byte, as its difference.json names them. An error
-/// where that does not come out.
+/// Writes the model that an edited one was made from: the same tensors, byte for byte, as its difference.json names them, and names.json
+/// without the units that are gone. An error where that does not come out.
 pub fn undo(dir: impl AsRef<Path>, out: impl AsRef<Path>) -> Result<()> {
     let dir = dir.as_ref();
     let path = dir.join(FILE);
@@ -25,6 +25,8 @@ pub fn undo(dir: impl AsRef<Path>, out: impl AsRef<Path>) -> Result<()> {
     if model.config().layers.len() != 1 || undo.hidden > hidden || undo.words > words {
         return Err(bad("it names more units or words than there are"));
     }
+    let gone = |unit: usize| unit >= undo.hidden || undo.filled.contains(&unit);
+    let names = ModelNames::open(dir)?.map(|names| names.without(gone));
     remove_units(&mut model, &undo.filled, undo.hidden);
     remove_words(&mut model, undo.words);
     // How the numbers were stored is not said, but there are few ways, and the hashes tell which it was.
@@ -37,7 +39,7 @@ pub fn undo(dir: impl AsRef<Path>, out: impl AsRef<Path>) -> Result<()> {
             Ok(())
         })?;
         if same {
-            return model.save_as(storage, out, |_| Ok(()));
+            return model.save_as(storage, out, |dir| names.iter().try_for_each(|names| names.write(dir)));
         }
     }
     Err(bad("without its edits the model has other bytes than the one before"))

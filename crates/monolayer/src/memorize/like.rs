@@ -8,6 +8,7 @@ use crate::edit::site::Site;
 use crate::error::{Error, Result};
 use crate::memorize::settings::{Memorizer, Precision};
 use crate::model::{AnyModel, Source, UNKNOWN};
+use crate::{Embedding, Positions};
 
 /// What is taken over from a model.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,6 +74,55 @@ impl Memorizer<'_> {
         }
         memorizer.like = Some(std::sync::Arc::new(like));
         Ok(memorizer)
+    }
+}
+
+impl Memorizer<'static> {
+    /// The settings of a model, as far as its numbers and its source tell, with another seed: codes of the same kind and size, but new
+    /// ones. Codes that are neither one coordinate each nor +1 and -1 are drawn at random, wherever they came from.
+    pub(crate) fn settings_of(model: &AnyModel, seed: u64) -> Result<Self> {
+        let site = Site::new(model)?;
+        let positions = match (&site.vectors.positions, code_kind(&site.stored.places)) {
+            (None, _) => Positions::None,
+            (_, CodeKind::OneHot) => Positions::OneHot,
+            (_, CodeKind::Sign(n)) => Positions::Sign(n),
+            (_, CodeKind::Other(n)) => Positions::Random(n),
+        };
+        let embedding = match code_kind(&site.stored.words) {
+            CodeKind::OneHot => Embedding::OneHot,
+            CodeKind::Sign(n) => Embedding::Sign(n),
+            CodeKind::Other(n) => Embedding::Random(n),
+        };
+        let start = site.stored.start.is_some();
+        let unknown = model.config().start.as_deref() != Some(UNKNOWN) && site.vocabulary.get(UNKNOWN).is_some();
+        let precision = if matches!(model, AnyModel::F32(_)) { Precision::F32 } else { Precision::F64 };
+        let mut memorizer = Memorizer::new().seed(seed).precision(precision).unknown(unknown);
+        memorizer = memorizer.free(site.stored.carried.data.iter().any(|&x| x != 0.0)).spare(model.spare_units());
+        memorizer = memorizer.embedding(embedding).positions(positions).mask(site.mask).start(start);
+        if let Source::Memorize { candidates, effort, text, .. } = model.source() {
+            (memorizer.candidates, memorizer.effort) = (*candidates, effort.unwrap_or_default());
+            memorizer.text = text.as_ref().map(|text| text.split);
+        }
+        Ok(memorizer)
+    }
+}
+
+/// What codes look like, and how many coordinates they have.
+enum CodeKind {
+    OneHot,
+    Sign(usize),
+    Other(usize),
+}
+
+fn code_kind(codes: &Matrix<f64>) -> CodeKind {
+    // A row of zeros is that of unknown words.
+    let rows = || codes.iter_rows().filter(|row| row.iter().any(|&x| x != 0.0));
+    if rows().all(|row| row.iter().all(|x| x.abs() == 1.0)) {
+        CodeKind::Sign(codes.cols)
+    } else if rows().all(|row| row.iter().filter(|&&x| x != 0.0).eq([&1.0])) {
+        CodeKind::OneHot
+    } else {
+        CodeKind::Other(codes.cols)
     }
 }
 

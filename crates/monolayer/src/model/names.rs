@@ -192,6 +192,18 @@ impl ModelNames {
         Ok(Some(names))
     }
 
+    /// The same with more units.
+    pub(crate) fn with(mut self, units: &[NamedUnit]) -> Self {
+        self.units.extend_from_slice(units);
+        self
+    }
+
+    /// The same without some units, by their numbers.
+    pub(crate) fn without(mut self, gone: impl Fn(usize) -> bool) -> Self {
+        self.units.retain(|named| !gone(named.unit));
+        self
+    }
+
     /// Writes names.json into a model directory: a line for each coordinate and each unit.
     pub(crate) fn write(&self, dir: &Path) -> Result<()> {
         let coordinates = lines(&self.coordinates);

@@ -96,7 +96,13 @@ pub fn text(edits: &[Edit], edited: &Edited, editor: &Editor, from: &Path, out: 
     };
     let _ = writeln!(text, "{} hidden units added, {where_to}", count(edited.units_added()));
     let _ = match out {
-        Some(out) => writeln!(text, "next: monolayer verify {} --against {}", out.display(), from.display()),
+        Some(out) => writeln!(
+            text,
+            "next: monolayer verify {0} --against {1}\n\
+             no certificate.json, the old one was about other numbers: monolayer verify {0} DATA proves labels",
+            out.display(),
+            from.display()
+        ),
         None => writeln!(text, "nothing was written"),
     };
     text

@@ -13,12 +13,12 @@ pub mod halfspace_cover;
 mod heights;
 pub mod knots;
 pub(crate) mod label_hinges;
-mod off_units;
+pub(crate) mod off_units;
 mod partition;
 pub mod proof;
 pub(crate) mod stored;
 pub(crate) mod token_units;
-mod unit_names;
+pub(crate) mod unit_names;
 
 pub(super) use compile::memorize_words;
 

@@ -26,20 +26,24 @@ pub fn names<R: Real>(prover: &LabelProver, model: &Model<R>, context_ids: &[f64
     }
     let words = model.words.as_ref()?.vocabulary.names();
     let namer = UnitNamer { stored, words, labels: &model.head.as_ref()?.labels };
-    let units = firing.par_iter().enumerate().map(|(j, tokens)| namer.unit(j, tokens)).collect();
+    let units = firing.par_iter().zip(&stored.units).enumerate();
+    let units = units.map(|(j, (tokens, unit))| namer.unit(j, unit, tokens)).collect();
     Some(ModelNames::new([ids.0, ids.1], namer.coordinates(), units))
 }
 
-struct UnitNamer<'a> {
-    stored: &'a Stored,
-    words: &'a [String],
-    labels: &'a [String],
+/// Names units of a model.
+pub struct UnitNamer<'a> {
+    /// Its numbers.
+    pub stored: &'a Stored,
+    /// Its words.
+    pub words: &'a [String],
+    /// Its labels.
+    pub labels: &'a [String],
 }
 
 impl UnitNamer<'_> {
     /// A unit, from the tokens for which it is not proved shut.
-    fn unit(&self, j: usize, tokens: &[Token]) -> NamedUnit {
-        let unit = &self.stored.units[j];
+    pub fn unit(&self, j: usize, unit: &Unit, tokens: &[Token]) -> NamedUnit {
         let (word, place) = unit.code.split_at(self.stored.words.cols);
         let [reads_word, reads_place] = [word, place].map(|weights| weights.iter().any(|&w| w != 0.0));
         let mut fires: Vec<(u32, usize, f64)> = Vec::new();
