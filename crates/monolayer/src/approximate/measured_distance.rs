@@ -6,7 +6,7 @@
 use crate::arithmetic::is_prime;
 use rand::RngExt as _;
 use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 use rayon::prelude::*;
 
 /// Shifts of the lattice.

@@ -6,7 +6,7 @@
 
 use rand::RngExt as _;
 use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 use rayon::prelude::*;
 
 use crate::context_map::gap_ascent::Slopes;

@@ -1,7 +1,7 @@
 //! Lemmas 2 and 3: a direction along which different tokens stay apart, found by sampling and then verified.
 
 use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 use crate::arithmetic::{Interval, Number};

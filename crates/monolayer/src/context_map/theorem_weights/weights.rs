@@ -1,7 +1,7 @@
 //! The weights of Theorem 2, as printed and as small as the lemmas allow.
 
 use rand::SeedableRng as _;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 use rand_distr::{Distribution as _, StandardNormal};
 use rayon::prelude::*;
 

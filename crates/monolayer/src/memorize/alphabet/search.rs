@@ -1,8 +1,8 @@
 //! The search for scalars that need few hidden units: random ones, then the best of them improved step by step, a step that costs
 //! units being taken now and then.
 
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
 use super::architecture::Gates;

@@ -1,8 +1,8 @@
 //! Theorems A and B on random layers.
 
 use dashu_ratio::RBig;
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
-use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution as _, StandardNormal};
 use rayon::prelude::*;
 
