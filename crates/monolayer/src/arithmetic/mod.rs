@@ -11,6 +11,7 @@ pub mod kernels;
 mod magnitude;
 pub mod matrix;
 mod number;
+pub(crate) mod parallel;
 pub mod rounding;
 pub mod sign_codes;
 pub(crate) mod softmax_error;

@@ -6,8 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use rayon::prelude::*;
-
+use crate::arithmetic::parallel;
 use crate::arithmetic::rational;
 use crate::arithmetic::{Ball, Interval, Magnitude, Number};
 use crate::context_map::coincidence::{Key, exact_projection, key};
@@ -58,7 +57,7 @@ impl IdOrder {
             let levels = enclosures.by_intervals(&tokens, most_bits, &mut bits);
             (levels, bits)
         };
-        let (groups, bits): (Vec<_>, Vec<usize>) = groups.0.par_iter().map(of_group).unzip();
+        let (groups, bits): (Vec<_>, Vec<usize>) = parallel::map_slice(&groups.0, of_group).into_iter().unzip();
         Self { groups, bits: bits.into_iter().max().unwrap_or(53) }
     }
 

@@ -7,8 +7,8 @@
 use rand::RngExt as _;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
-use rayon::prelude::*;
 
+use crate::arithmetic::parallel;
 use crate::context_map::gap_ascent::Slopes;
 use crate::context_map::long_sequence::{LONG, LongSequence};
 use crate::context_map::{Groups, Member, Projection, View, standard_deviation};
@@ -108,19 +108,16 @@ impl Search {
                 order = objective.closest_first(&ids);
                 slopes = Some(Slopes::new(view, groups, best, &ids));
             }
-            let scored: Vec<(f64, Projection)> = (0..round)
-                .into_par_iter()
-                .map(|i| {
-                    let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
-                    rng.set_stream((tried + i) as u64 + 1);
-                    let projection = match (&best, &slopes) {
-                        (Some((_, best)), Some(slopes)) if i % 2 == 0 => self.widened(best, slopes, &mut rng),
-                        (Some((_, best)), Some(_)) => self.changed(best, &mut rng),
-                        _ => self.random(view, &objective.projector, &mut rng),
-                    };
-                    (objective.value(&projection, &order, best.as_ref().map(|(value, _)| *value)), projection)
-                })
-                .collect();
+            let scored = parallel::map(round, |i| {
+                let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
+                rng.set_stream((tried + i) as u64 + 1);
+                let projection = match (&best, &slopes) {
+                    (Some((_, best)), Some(slopes)) if i % 2 == 0 => self.widened(best, slopes, &mut rng),
+                    (Some((_, best)), Some(_)) => self.changed(best, &mut rng),
+                    _ => self.random(view, &objective.projector, &mut rng),
+                };
+                (objective.value(&projection, &order, best.as_ref().map(|(value, _)| *value)), projection)
+            });
             for (value, projection) in scored {
                 if best.as_ref().is_none_or(|(old, _)| value > *old) {
                     best = Some((value, projection));

@@ -7,10 +7,10 @@
 use rand::RngExt as _;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
-use rayon::prelude::*;
 
 use super::{Grid, rounded};
 use crate::approximate::function::Function;
+use crate::arithmetic::parallel;
 
 /// Edges are chosen among this many parts: a number with many divisors.
 const BINS: usize = 240;
@@ -256,7 +256,7 @@ impl Table {
             let means = sums.iter().map(|sum| (sum[end] - sum[start]).powi(2)).sum::<f64>() / (bins[end] - bins[start]);
             weight * (squares[end] - squares[start] - means).max(0.0)
         };
-        let costs = (0..bins.len() * bins.len()).into_par_iter().map(cost).collect();
+        let costs = parallel::map(bins.len() * bins.len(), cost);
         Self { bins, costs }
     }
 

@@ -18,9 +18,8 @@
 
 use std::cmp::Ordering;
 
-use rayon::prelude::*;
-
 use super::scores::TokenScores;
+use crate::arithmetic::parallel;
 use crate::arithmetic::{Interval, Number};
 use crate::context_map::{Groups, Member};
 
@@ -45,7 +44,7 @@ impl GapInLogarithms {
     /// Compares the contexts of each token.
     pub fn new(scores: &TokenScores, groups: &Groups) -> Self {
         let most_contexts = groups.0.iter().map(Vec::len).max().unwrap_or(1);
-        let all = groups.0.par_iter().map(|group| of_group(scores, group)).collect::<Vec<_>>();
+        let all = parallel::map_slice(&groups.0, |group| of_group(scores, group));
         let mut found = Self { closest: None, pairs: 0, undecided: Vec::new(), most_contexts };
         for (tokens, step) in all.into_iter().flatten() {
             found.pairs += 1;

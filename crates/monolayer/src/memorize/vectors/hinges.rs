@@ -3,9 +3,8 @@
 //! A unit's row of W1 has a single entry, +1 or -1. So its input is rounded once, in any order of summation and whatever
 //! stands in the other coordinates, and all units of a coordinate see the same float.
 
-use rayon::prelude::*;
-
 use crate::arithmetic::matrix::Matrix;
+use crate::arithmetic::parallel;
 use crate::arithmetic::{Ball, Interval, Magnitude, Number as _};
 use crate::paper::feed_forward::FeedForward;
 
@@ -66,17 +65,14 @@ impl Readout {
         let curves = self.curves();
         let intervals: Vec<Vec<Interval>> =
             inputs.iter().map(|row| row.iter().map(Ball::to_interval).collect()).collect();
-        let columns: Vec<Vec<Output>> = (0..d)
-            .into_par_iter()
-            .map(|i| {
-                let mut out: Vec<Output> =
-                    inputs.iter().zip(&intervals).map(|(h, known)| self.without_hinges(i, &h[i], known[i])).collect();
-                for curve in &curves {
-                    curve.add(i, inputs, &intervals, &mut out);
-                }
-                out
-            })
-            .collect();
+        let columns: Vec<Vec<Output>> = parallel::map(d, |i| {
+            let mut out: Vec<Output> =
+                inputs.iter().zip(&intervals).map(|(h, known)| self.without_hinges(i, &h[i], known[i])).collect();
+            for curve in &curves {
+                curve.add(i, inputs, &intervals, &mut out);
+            }
+            out
+        });
         (0..inputs.len()).map(|t| columns.iter().map(|column| column[t].clone()).collect()).collect()
     }
 

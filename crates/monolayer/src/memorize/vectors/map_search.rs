@@ -3,11 +3,11 @@
 use rand::RngExt as _;
 use rand::SeedableRng as _;
 use rand::rngs::ChaCha8Rng;
-use rayon::prelude::*;
 
 use super::free_labels::filled;
 use super::plateau::Labeled;
 use crate::arithmetic::matrix::Matrix;
+use crate::arithmetic::parallel;
 use crate::context_map::search::Search;
 use crate::context_map::{Projection, View, standard_deviation};
 use crate::data::Dataset;
@@ -79,10 +79,9 @@ pub(in crate::memorize) fn find_map(
     let candidates = memorizer.candidates.max(1);
     let mut best: Option<MapCandidate> = None;
     for start in (0..candidates).step_by(ROUND) {
-        let round = start..(start + ROUND).min(candidates);
-        let tried = round.len();
+        let tried = ROUND.min(candidates - start);
         // In order, so that the number of threads does not matter.
-        for candidate in round.into_par_iter().map(attempt).collect::<Vec<_>>() {
+        for candidate in parallel::map(tried, |i| attempt(start + i)) {
             if best.as_ref().is_none_or(|best| candidate.gap.gap > best.gap.gap) {
                 best = Some(candidate);
             }
