@@ -9,6 +9,7 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 
 use crate::arithmetic::parallel;
+use crate::arithmetic::sorting;
 use crate::context_map::gap_ascent::Slopes;
 use crate::context_map::long_sequence::{LONG, LongSequence};
 use crate::context_map::{Groups, Member, Projection, View, standard_deviation};
@@ -209,18 +210,15 @@ impl<'a> Objective<'a> {
 
     /// The numbers of the groups, those with the most members first.
     fn largest_first(&self) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.groups.0.len()).collect();
-        order.sort_by_key(|&g| std::cmp::Reverse(self.groups.0[g].len()));
-        order
+        let size = |g: usize| self.groups.0[g].len();
+        sorting::order_by(self.groups.0.len(), &|a, b| size(b).cmp(&size(a)))
     }
 
     /// The numbers of the groups, those whose members are closest first.
     fn closest_first(&self, ids: &[f64]) -> Vec<usize> {
         let gap = |group: &Vec<Member>| smallest_gap(group, group.iter().map(|m| ids[m.token]), &mut Vec::new());
         let gaps: Vec<f64> = self.groups.0.iter().map(gap).collect();
-        let mut order: Vec<usize> = (0..gaps.len()).collect();
-        order.sort_by(|&a, &b| gaps[a].total_cmp(&gaps[b]));
-        order
+        sorting::order_by_key(gaps.len(), |g| gaps[g])
     }
 
     fn projected<'b>(&self, projection: &'b Projection) -> CandidateTokens<'b> {

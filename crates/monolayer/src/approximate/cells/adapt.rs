@@ -11,6 +11,7 @@ use rand::rngs::ChaCha8Rng;
 use super::{Grid, rounded};
 use crate::approximate::function::Function;
 use crate::arithmetic::parallel;
+use crate::arithmetic::sorting;
 
 /// Edges are chosen among this many parts: a number with many divisors.
 const BINS: usize = 240;
@@ -195,7 +196,7 @@ fn jumps(lines: &mut [SampledLine]) -> Vec<f64> {
     found.sort_unstable_by(f64::total_cmp);
     let near = |a: &f64, b: &f64| b - a < 1e-8;
     let mut common: Vec<&[f64]> = found.chunk_by(near).filter(|same| 8 * same.len() >= lines.len()).collect();
-    common.sort_by_key(|same| std::cmp::Reverse(same.len()));
+    sorting::sort_by_key(&mut common, |same| std::cmp::Reverse(same.len()));
     common.iter().take(JUMPS).map(|same| same[same.len() / 2]).filter(|x| *x > 0.0 && *x < 1.0).collect()
 }
 

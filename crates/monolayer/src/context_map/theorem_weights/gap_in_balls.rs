@@ -3,6 +3,7 @@
 use super::gap_in_logarithms::GapInLogarithms;
 use super::scores::TokenScores;
 use crate::arithmetic::parallel;
+use crate::arithmetic::sorting;
 use crate::arithmetic::{Ball, Interval, Magnitude, Number};
 use crate::context_map::{Groups, Member};
 use crate::error::{Error, Result};
@@ -56,7 +57,7 @@ fn of_group(scores: &TokenScores, group: &[Member], max_bits: usize) -> Result<(
     let mut bits = FIRST_BITS.min(max_bits);
     loop {
         let mut ids = ids(scores, group, bits);
-        ids.sort_by(|a, b| {
+        sorting::sort_by(&mut ids, |a, b| {
             let (a, b) = (a.0.midpoint(), b.0.midpoint());
             b.certainly_less(&a).cmp(&a.certainly_less(&b))
         });

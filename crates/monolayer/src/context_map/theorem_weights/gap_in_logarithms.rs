@@ -20,6 +20,7 @@ use std::cmp::Ordering;
 
 use super::scores::TokenScores;
 use crate::arithmetic::parallel;
+use crate::arithmetic::sorting;
 use crate::arithmetic::{Interval, Number};
 use crate::context_map::{Groups, Member};
 
@@ -71,7 +72,7 @@ impl GapInLogarithms {
 fn of_group(scores: &TokenScores, group: &[Member]) -> Vec<((usize, usize), Option<Interval>)> {
     let query = Query::new(scores, group[0].token);
     let mut contexts: Vec<(Vec<Item>, usize)> = group.iter().map(|m| (query.context(m.token), m.token)).collect();
-    contexts.sort_by(|a, b| compare(&a.0, &b.0).0);
+    sorting::sort_by(&mut contexts, |a, b| compare(&a.0, &b.0).0);
     contexts.windows(2).map(|pair| ((pair[0].1, pair[1].1), query.step(&pair[0].0, &pair[1].0))).collect()
 }
 

@@ -13,6 +13,7 @@ use super::label_hinges::{self, MostRuns, Run};
 use super::{DEFAULT_STRENGTH, Unit, WordGroup};
 use crate::arithmetic::matrix::Matrix;
 use crate::arithmetic::parallel;
+use crate::arithmetic::sorting;
 
 /// The highest layer; base labels are layer 1. Strengths grow from layer to layer.
 const MOST_LAYERS: usize = 8;
@@ -139,7 +140,7 @@ impl Exceptions<'_> {
                 targets.push((layers[g].of(i), run.label, Target { point: g, ids }));
             }
         }
-        targets.sort_by_key(|&(layer, label, _)| (layer, label));
+        sorting::sort_by_key(&mut targets, |&(layer, label, _)| (layer, label));
         for (layer, label, target) in targets {
             match jobs.last_mut() {
                 Some(job) if (job.layer, job.label) == (layer, label) => job.targets.push(target),
@@ -177,7 +178,7 @@ impl Exceptions<'_> {
         let mut done: Vec<LayerUnit> = Vec::new();
         let mut pairs: Vec<(&LayerTargets, &Halfspace)> =
             jobs.iter().zip(found).flat_map(|(job, (list, _))| list.iter().map(move |h| (job, h))).collect();
-        pairs.sort_by_key(|(job, _)| job.layer);
+        sorting::sort_by_key(&mut pairs, |(job, _)| job.layer);
         for layer in pairs.chunk_by(|a, b| a.0.layer == b.0.layer) {
             let unit = |&(job, halfspace): &(&LayerTargets, &Halfspace)| {
                 let needed = |&t: &usize| self.needed(&job.targets[t], job.label, &done);

@@ -5,6 +5,7 @@
 
 use crate::arithmetic::matrix::Matrix;
 use crate::arithmetic::parallel;
+use crate::arithmetic::sorting;
 use crate::arithmetic::{Ball, Interval, Magnitude, Number as _};
 use crate::paper::feed_forward::FeedForward;
 
@@ -104,7 +105,7 @@ impl Readout {
         }
         for curve in &mut curves {
             let side = curve.side;
-            curve.hinges.sort_by(|a, b| (side * a.at).total_cmp(&(side * b.at)));
+            sorting::sort_by(&mut curve.hinges, |a, b| (side * a.at).total_cmp(&(side * b.at)));
         }
         curves
     }
@@ -137,8 +138,7 @@ impl Curve<'_> {
             let h = intervals[t][self.coordinate];
             if side > 0.0 { (h.lo(), h.hi()) } else { (-h.hi(), -h.lo()) }
         };
-        let mut order: Vec<usize> = (0..inputs.len()).collect();
-        order.sort_by(|&a, &b| known(a).0.total_cmp(&known(b).0));
+        let order = sorting::order_by_key(inputs.len(), |t| known(t).0);
         let zero = || Ball::new(0.0, PRECISION);
         let (mut slope, mut offset) = (zero(), zero());
         let (mut slopes, mut offsets) = (Interval::point(0.0), Interval::point(0.0));

@@ -8,6 +8,7 @@ use super::free_labels::filled;
 use super::plateau::Labeled;
 use crate::arithmetic::matrix::Matrix;
 use crate::arithmetic::parallel;
+use crate::arithmetic::sorting;
 use crate::context_map::search::Search;
 use crate::context_map::{Projection, View, standard_deviation};
 use crate::data::Dataset;
@@ -112,8 +113,7 @@ struct CoordinateGap {
 
 /// Between two neighbors there may be ids without a class: what matters is then the widest step from one to the other.
 fn smallest_gap(ids: &[f64], class: &[Option<u32>]) -> CoordinateGap {
-    let mut order: Vec<usize> = (0..ids.len()).collect();
-    order.sort_by(|&a, &b| ids[a].total_cmp(&ids[b]));
+    let order = sorting::order_by_key(ids.len(), |i| ids[i]);
     let spread = standard_deviation(ids);
     let mut smallest = CoordinateGap { gap: f64::INFINITY, contexts: (0, 0) };
     let (mut last, mut widest): (Option<usize>, f64) = (None, 0.0);

@@ -8,6 +8,7 @@ pub mod contributions;
 
 use crate::arithmetic::kernels::{Real, dot};
 use crate::arithmetic::parallel;
+use crate::arithmetic::sorting;
 use crate::data::{Dataset, Tokens};
 use crate::error::{Error, Result};
 use crate::model::{AttentionSums, Inputs, Model, forward};
@@ -205,7 +206,7 @@ impl<R: Real> Model<R> {
         };
         let mut found: Vec<Neighbor> = parallel::map(data.sequences(), in_sequence).into_iter().flatten().collect();
         found.retain(|other| other.id != id);
-        found.sort_by(|a, b| (a.id - id).abs().total_cmp(&(b.id - id).abs()));
+        sorting::sort_by(&mut found, |a, b| (a.id - id).abs().total_cmp(&(b.id - id).abs()));
         found.dedup_by(|a, b| a.id == b.id);
         Ok(found)
     }
