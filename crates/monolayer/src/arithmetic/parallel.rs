@@ -13,9 +13,9 @@ const PORTIONS: usize = 1024;
 
 /// `f(0)`, `f(1)`, ... up to `count`.
 pub fn map<T: Send>(count: usize, f: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    let parts = Parts::new(count);
-    for_each(parts.parts.len(), &|i| parts.set(i, parts.range(i).map(&f).collect()));
-    parts.joined()
+    let results = PortionResults::new(count);
+    for_each(results.portions.len(), &|i| results.set(i, results.range(i).map(&f).collect()));
+    results.joined()
 }
 
 /// `f` of each item.
@@ -56,30 +56,30 @@ pub fn for_each_chunk<T: Send>(items: &mut [T], size: usize, f: &(dyn Fn(usize, 
 }
 
 /// The results of a map, a portion at a time.
-struct Parts<T> {
+struct PortionResults<T> {
     count: usize,
     size: usize,
-    parts: Vec<Mutex<Vec<T>>>,
+    portions: Vec<Mutex<Vec<T>>>,
 }
 
-impl<T> Parts<T> {
+impl<T> PortionResults<T> {
     fn new(count: usize) -> Self {
         let size = count.div_ceil(PORTIONS).max(1);
-        Self { count, size, parts: (0..count.div_ceil(size)).map(|_| Mutex::new(Vec::new())).collect() }
+        Self { count, size, portions: (0..count.div_ceil(size)).map(|_| Mutex::new(Vec::new())).collect() }
     }
 
-    fn range(&self, part: usize) -> Range<usize> {
-        part * self.size..self.count.min((part + 1) * self.size)
+    fn range(&self, portion: usize) -> Range<usize> {
+        portion * self.size..self.count.min((portion + 1) * self.size)
     }
 
-    fn set(&self, part: usize, values: Vec<T>) {
-        *self.parts[part].lock().expect("nothing panics while it is locked") = values;
+    fn set(&self, portion: usize, values: Vec<T>) {
+        *self.portions[portion].lock().expect("nothing panics while it is locked") = values;
     }
 
     fn joined(self) -> Vec<T> {
         let mut all = Vec::with_capacity(self.count);
-        for part in self.parts {
-            all.append(&mut part.into_inner().expect("nothing panics while it is locked"));
+        for portion in self.portions {
+            all.append(&mut portion.into_inner().expect("nothing panics while it is locked"));
         }
         all
     }

@@ -44,7 +44,7 @@ mod tests {
             sort_by_key(&mut by_key, |x| x.0);
             prop_assert_eq!(&by_key, &expected);
             expected.reverse();
-            expected.sort_by(|a, b| b.0.cmp(&a.0));
+            expected.sort_by_key(|x| std::cmp::Reverse(x.0));
             by.reverse();
             sort_by(&mut by, |a, b| b.0.cmp(&a.0));
             prop_assert_eq!(by, expected);

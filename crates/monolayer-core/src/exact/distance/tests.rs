@@ -1,6 +1,6 @@
 use super::*;
 use crate::exact::forward::tests::{bare, tensor};
-use crate::model::{Attention, Dtype, FeedForward, Layer};
+use crate::model::{Attention, FeedForward, Layer};
 use crate::number::Format;
 
 mod staircase;
