@@ -5,8 +5,8 @@ use std::time::Instant;
 use monolayer::arithmetic::kernels::Real;
 use monolayer::attention::{FastAttention, Gradients, HeadInputs, Route, StreamingHead, Work};
 use monolayer::{Mask, Result};
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
-use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution as _, StandardNormal};
 use rayon::prelude::*;
 

@@ -6,8 +6,8 @@ use std::time::Instant;
 use monolayer::data::context::{Contexts, START};
 use monolayer::edit::{Edit, Editor, Outcome};
 use monolayer::{AnyModel, Dataset, Error, Labels, Mask, Predictions, Result, Tokens};
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
-use rand_chacha::ChaCha8Rng;
 
 /// What was measured.
 #[derive(Debug, Clone)]

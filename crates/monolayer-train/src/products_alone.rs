@@ -7,8 +7,8 @@
 use std::time::Instant;
 
 use monolayer::arithmetic::kernels;
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
-use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
 use crate::architecture::Architecture;

@@ -4,9 +4,9 @@ use monolayer::arithmetic::kernels::Real;
 use monolayer::data::{Dataset, Labels, Tokens as DataTokens, Vocabulary};
 use monolayer::model::UNKNOWN;
 use monolayer::{Error, Result};
+use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
-use rand_chacha::ChaCha8Rng;
 
 use crate::engine::{Batch, Targets, Tokens};
 

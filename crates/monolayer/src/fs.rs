@@ -10,7 +10,10 @@ const PREFIX: &str = ".monolayer-";
 
 /// Puts a file in place, whole or not at all.
 pub fn replace_file(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
-    let path = path.as_ref();
+    replace_file_at(path.as_ref(), bytes)
+}
+
+fn replace_file_at(path: &Path, bytes: &[u8]) -> Result<()> {
     let wrap = |e: std::io::Error| Error::io(path, e);
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
@@ -27,7 +30,12 @@ pub fn replace_file(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
 
 /// Puts a directory, filled by `fill`, in the place of an old one or of none.
 pub fn replace_dir(dir: impl AsRef<Path>, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
-    let dir = dir.as_ref();
+    let mut fill = Some(fill);
+    replace_dir_by(dir.as_ref(), &mut |new| fill.take().map_or(Ok(()), |fill| fill(new)))
+}
+
+/// [`replace_dir`], compiled once for all that fill directories; `fill` is called once at most.
+fn replace_dir_by(dir: &Path, fill: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
     let (parent, replaces) = (parent(dir), dir.exists());
     std::fs::create_dir_all(parent).map_err(|e| Error::io(parent, e))?;
     let stage = stage_in(parent)?;

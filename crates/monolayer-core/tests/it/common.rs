@@ -98,13 +98,19 @@ impl Files {
     }
 }
 
-/// Numbers that look random, the same in every run.
+/// Numbers that look random (splitmix64), the same in every run.
 pub struct Random(pub u64);
 
 impl Random {
     pub fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % n
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let x = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let x = (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((x ^ x >> 31) % n as u64) as usize
+    }
+
+    pub fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len())]
     }
 
     /// Bytes with a few of them changed, taken out or put in, or cut short.

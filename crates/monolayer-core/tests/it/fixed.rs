@@ -8,27 +8,18 @@ use monolayer_core::rules::matrix::{Fixed, Matrix};
 use monolayer_core::rules::sum::{Arithmetic, Term, sum};
 use monolayer_core::{Dyadic, Format, Stored};
 
+use crate::common::Random;
+
 const F32: Arithmetic = Arithmetic::Float { format: Format::F32, exp_ulp: 4 };
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let x = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let x = (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((x ^ x >> 31) % n as u64) as usize
+/// A number of binary32 near 2^scale, over so many binades, sometimes zero.
+fn number(random: &mut Random, scale: i32, spread: usize) -> f32 {
+    if random.below(9) == 0 {
+        return 0.0;
     }
-
-    /// A number of binary32 near 2^scale, over so many binades, sometimes zero.
-    fn number(&mut self, scale: i32, spread: usize) -> f32 {
-        if self.below(9) == 0 {
-            return 0.0;
-        }
-        let e = (scale + self.below(spread + 1) as i32).clamp(-149, 126);
-        let x = (1.0 + self.below(1 << 23) as f64 / f64::from(1 << 23)) * 2_f64.powi(e);
-        (if self.below(2) == 0 { x } else { -x }) as f32
-    }
+    let e = (scale + random.below(spread + 1) as i32).clamp(-149, 126);
+    let x = (1.0 + random.below(1 << 23) as f64 / f64::from(1 << 23)) * 2_f64.powi(e);
+    (if random.below(2) == 0 { x } else { -x }) as f32
 }
 
 fn dyadic(x: f32) -> Dyadic {
@@ -75,9 +66,9 @@ fn no_program_leaves_the_bounds() {
         let n = 16 + random.below(if round % 50 == 0 { 3000 } else { 40 });
         let scale = [-140, -80, -10, 0, 20, 60][random.below(6)];
         let (spread, weights) = ([0, 3, 20, 90][random.below(4)], [-60, -6, 0, 30][random.below(4)]);
-        let row: Vec<f32> = (0..n).map(|_| random.number(weights, spread)).collect();
-        let x: Vec<f32> = (0..n).map(|_| random.number(scale, spread)).collect();
-        let bias = random.number(scale + weights + 3, 6);
+        let row: Vec<f32> = (0..n).map(|_| number(&mut random, weights, spread)).collect();
+        let x: Vec<f32> = (0..n).map(|_| number(&mut random, scale, spread)).collect();
+        let bias = number(&mut random, scale + weights + 3, 6);
         let bytes = row.iter().flat_map(|w| w.to_le_bytes()).collect();
         let numbers = Numbers::Floats(Tensor { shape: vec![1, n], stored: Stored::F32, bytes });
         // Each number lies in its ball; some of its radius is shared.

@@ -11,27 +11,14 @@ use monolayer_core::rules::rivals::ShortHead;
 use monolayer_core::rules::sum::{Arithmetic, Sum, Term, sum};
 use monolayer_core::{Dyadic, Format, Stored};
 
+use crate::common::Random;
+
 const F64: Arithmetic = Arithmetic::Float { format: Format::F64, exp_ulp: 4 };
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let x = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let x = (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((x ^ x >> 31) % n as u64) as usize
-    }
-
-    fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
-        all[self.below(all.len())]
-    }
-
-    /// A number below 2^scale in size, with all bits.
-    fn number(&mut self, scale: i32) -> f64 {
-        let x = (self.below(1 << 53) as f64 / 2_f64.powi(52) - 1.0) * 2_f64.powi(scale.max(-1000));
-        x * 2_f64.powi(scale - scale.max(-1000))
-    }
+/// A number below 2^scale in size, with all bits.
+fn number(random: &mut Random, scale: i32) -> f64 {
+    let x = (random.below(1 << 53) as f64 / 2_f64.powi(52) - 1.0) * 2_f64.powi(scale.max(-1000));
+    x * 2_f64.powi(scale - scale.max(-1000))
 }
 
 fn dyadic(x: f64) -> Dyadic {
@@ -77,7 +64,7 @@ fn growing_sums_hold_every_program() {
         let scale = random.one_of(&[-1060, -500, -30, -3, 0, 1, 3, 8, 500]);
         // Scores of a few sizes, from equal to saturated; a key far above the others may come late.
         let score = random.one_of(&[-60, -10, 0, 2, 5, 9]);
-        let words: Vec<f64> = (0..=random.below(n / 2 + 1)).map(|_| random.number(scale)).collect();
+        let words: Vec<f64> = (0..=random.below(n / 2 + 1)).map(|_| number(&mut random, scale)).collect();
         let mut ids: Vec<usize> = (0..n).map(|_| random.below(words.len())).collect();
         if random.below(3) == 0 {
             ids.sort_by(|a, b| words[*a].total_cmp(&words[*b]));
@@ -129,7 +116,7 @@ fn labels_that_are_left_out_are_far() {
         let (labels, columns) = (64 + random.below(90), 1 + random.below(40));
         let scale = random.one_of(&[-1040, -300, -5, 0, 3, 300, 960]);
         let signs = random.below(2) == 0;
-        let entry = |random: &mut Random| if signs { random.one_of(&[-1.0, 1.0]) } else { random.number(2) };
+        let entry = |random: &mut Random| if signs { random.one_of(&[-1.0, 1.0]) } else { number(random, 2) };
         let weights: Vec<f64> = (0..labels * columns).map(|_| entry(&mut random)).collect();
         let biases: Vec<f64> =
             (0..labels).map(|_| random.one_of(&[0.0, 0.5, -1.0]) * 2_f64.powi(scale.max(-1000))).collect();
@@ -140,7 +127,7 @@ fn labels_that_are_left_out_are_far() {
         let near = random.one_of(&[0.0, 1.0, 30.0]);
         let number = |c: usize, random: &mut Random| {
             let own = near * weights[wanted * columns + c] * 2_f64.powi(scale.max(-1000));
-            let x = dyadic(if random.below(3) == 0 { own } else { own + random.number(scale) });
+            let x = dyadic(if random.below(3) == 0 { own } else { own + number(random, scale) });
             let shift = x.m.leading_zeros().min(x.m.unsigned_abs().leading_zeros()).saturating_sub(3);
             if wide == 0 { Ball::exact(x) } else { Ball { m: x.m << shift, r: wide, e: x.e - shift as i32 } }
         };

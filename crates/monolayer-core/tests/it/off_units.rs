@@ -8,30 +8,21 @@ use monolayer_core::rules::off_units::OffUnits;
 use monolayer_core::rules::sum::Arithmetic;
 use monolayer_core::{Dyadic, Format, Stored};
 
+use crate::common::Random;
+
 const UNITS: usize = 12;
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let x = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let x = (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (x ^ x >> 31) % n
+/// A number of the format around 2^scale, over so many binades; often short, sometimes zero.
+fn number(random: &mut Random, format: Format, scale: i32, spread: usize) -> f64 {
+    if random.below(6) == 0 {
+        return 0.0;
     }
-
-    /// A number of the format around 2^scale, over so many binades; often short, sometimes zero.
-    fn number(&mut self, format: Format, scale: i32, spread: u64) -> f64 {
-        if self.below(6) == 0 {
-            return 0.0;
-        }
-        let bits = 1 + self.below(format.bits() as u64) as u32;
-        let m = (1 << (bits - 1)) + self.below(1 << (bits - 1)) as i64;
-        let e = scale - bits as i32 + self.below(spread + 1) as i32 - (spread / 2) as i32;
-        let m = if self.below(2) == 0 { m } else { -m };
-        let x = m as f64 * 2_f64.powi(e);
-        if format == Format::F32 { f64::from(x as f32) } else { x }
-    }
+    let bits = 1 + random.below(format.bits() as usize) as u32;
+    let m = (1 << (bits - 1)) + random.below(1 << (bits - 1)) as i64;
+    let e = scale - bits as i32 + random.below(spread + 1) as i32 - (spread / 2) as i32;
+    let m = if random.below(2) == 0 { m } else { -m };
+    let x = m as f64 * 2_f64.powi(e);
+    if format == Format::F32 { f64::from(x as f32) } else { x }
 }
 
 fn numbers(shape: &[usize], format: Format, entries: &[f64]) -> Numbers {
@@ -48,11 +39,11 @@ fn dyadic(x: f64) -> Dyadic {
 
 /// One block, its words and places: how many units were off by the tables, and on by the rule.
 fn look(random: &mut Random, arithmetic: Arithmetic, format: Format) -> Option<(usize, usize)> {
-    let d = 1 + random.below(4) as usize;
-    let spread = [0, 4, 30, 60][random.below(4) as usize];
+    let d = 1 + random.below(4);
+    let spread = [0, 4, 30, 60][random.below(4)];
     let scale = |random: &mut Random| random.below(40) as i32 - 20;
     let (x, w, b, v) = (scale(random), scale(random), scale(random), scale(random));
-    let mut draw = |n: usize, scale: i32| (0..n).map(|_| random.number(format, scale, spread)).collect::<Vec<f64>>();
+    let mut draw = |n: usize, scale: i32| (0..n).map(|_| number(random, format, scale, spread)).collect::<Vec<f64>>();
     let (words, places, values) = (draw(3 * d, x), draw(2 * d, x - 3), draw(4, v));
     let tensor = |shape: &[usize], entries: &[f64]| numbers(shape, format, entries);
     let part = FeedForward {

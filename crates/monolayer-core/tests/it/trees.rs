@@ -9,6 +9,8 @@ use monolayer_core::rules::ball::Ball;
 use monolayer_core::rules::sum::{Arithmetic, Sum, Term, sum};
 use monolayer_core::{Dyadic, Format};
 
+use crate::common::Random;
+
 const F32: Arithmetic = Arithmetic::Float { format: Format::F32, exp_ulp: 4 };
 
 /// Sizes where rounding, cancellation, underflow and overflow are near: as numbers and as bits.
@@ -39,31 +41,21 @@ const POOL: [f32; 24] = [
     3.741_444e-23,
 ];
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let x = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let x = (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((x ^ x >> 31) % n as u64) as usize
-    }
-
-    fn number(&mut self, kind: usize) -> f32 {
-        let sign = if self.below(2) == 0 { 1.0 } else { -1.0 };
-        let x = match kind {
-            // Ties and cancellations among few values.
-            0 => POOL[1 + self.below(10)],
-            // Anything.
-            1 => POOL[self.below(POOL.len())],
-            // Powers of two, small and large.
-            2 => 2_f32.powi(self.below(40) as i32 - 30),
-            // Subnormal products.
-            3 => POOL[17 + self.below(7)] * POOL[1 + self.below(8)],
-            _ => f32::from_bits(0x3F00_0000 + self.below(1 << 25) as u32),
-        };
-        sign * x
-    }
+/// A number of a kind.
+fn number(random: &mut Random, kind: usize) -> f32 {
+    let sign = if random.below(2) == 0 { 1.0 } else { -1.0 };
+    let x = match kind {
+        // Ties and cancellations among few values.
+        0 => POOL[1 + random.below(10)],
+        // Anything.
+        1 => POOL[random.below(POOL.len())],
+        // Powers of two, small and large.
+        2 => 2_f32.powi(random.below(40) as i32 - 30),
+        // Subnormal products.
+        3 => POOL[17 + random.below(7)] * POOL[1 + random.below(8)],
+        _ => f32::from_bits(0x3F00_0000 + random.below(1 << 25) as u32),
+    };
+    sign * x
 }
 
 fn dyadic(x: f32) -> Dyadic {
@@ -125,12 +117,14 @@ fn no_tree_leaves_the_bounds() {
         let kind = random.below(6);
         let mut terms: Vec<(f32, f32)> = Vec::new();
         for i in 0..n {
-            let pair = (random.number(kind), random.number(random.0 as usize % 5));
+            let first = number(&mut random, kind);
+            let other_kind = random.0 as usize % 5;
+            let pair = (first, number(&mut random, other_kind));
             // Every third term cancels another.
             let other = terms.get(i / 2).copied().filter(|_| random.below(3) == 0);
             terms.push(other.map_or(pair, |(w, x)| (-w, x)));
         }
-        let bias = (n < 7 && random.below(2) == 0).then(|| random.number(kind));
+        let bias = (n < 7 && random.below(2) == 0).then(|| number(&mut random, kind));
         let mut one = |x: f32| if random.below(2) == 0 { Ball::exact(dyadic(x)) } else { ball(x, &mut random) };
         let addend = bias.map_or(Ball::ZERO, &mut one);
         let balls: Vec<Ball> = terms.iter().map(|(_, x)| one(*x)).collect();

@@ -7,8 +7,8 @@
 
 mod readout;
 
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
-use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
 use monolayer::approximate::function::Function;

@@ -6,7 +6,7 @@ use monolayer::paper::attention::softmax;
 use monolayer::paper::boltzmann::{Boltzmann, boltz, difference, log_partition};
 use monolayer::paper::lemmas;
 use rand::RngExt as _;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 
 use super::support::{Tally, ball, falls, float, rng, vectors};
 use super::{Claim, Context, Finding};

@@ -5,7 +5,7 @@ use monolayer::arithmetic::{Ball, Number as _};
 use monolayer::paper::boltzmann::{boltz, difference};
 use monolayer::paper::lemmas::{self, Inequality};
 use rand::RngExt as _;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 
 use super::support::{Tally, falls, float, gap, ladder, rng, two_sets};
 use super::{Claim, Context, Finding};

@@ -3,7 +3,7 @@
 use monolayer::paper::attention::{Attention, Mask};
 use monolayer::{Matrix, Result};
 use rand::RngExt as _;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 
 use super::support::{rng, vectors};
 use super::{Claim, Context, Finding};

@@ -5,8 +5,8 @@ use monolayer::data::Format;
 use monolayer::paper::attention::{Attention, AttentionKind, Mask};
 use monolayer::paper::lemmas::Inequality;
 use monolayer::{Dataset, Matrix, Result};
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
-use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
 use super::Finding;

@@ -8,7 +8,7 @@ use monolayer::paper::unquantized::{
 };
 use monolayer::{Matrix, Result};
 use rand::RngExt as _;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 use rayon::prelude::*;
 
 use super::support::rng;

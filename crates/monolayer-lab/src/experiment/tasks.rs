@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use monolayer::Dataset;
 use monolayer::data::{Labels, Orderings, Tokens, Vocabulary, Written};
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
-use rand_chacha::ChaCha8Rng;
 
 /// A random number generator of its own for each purpose.
 pub fn random(seed: u64, purpose: u64) -> ChaCha8Rng {

@@ -4,8 +4,8 @@
 use monolayer::arithmetic::kernels::Real;
 use monolayer_train::engine::Parameters;
 use monolayer_train::{Architecture, Batch, Engine, Optimizer, Targets, Tokens};
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
-use rand_chacha::ChaCha8Rng;
 
 const ADAM_W: Optimizer = Optimizer::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.01 };
 

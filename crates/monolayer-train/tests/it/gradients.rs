@@ -2,8 +2,8 @@
 
 use monolayer_train::engine::Parameters;
 use monolayer_train::{Architecture, Batch, Engine, Optimizer, Targets, Tokens};
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
-use rand_chacha::ChaCha8Rng;
 
 /// One step of SGD with rate 1 takes the gradient off the parameters.
 fn gradient(architecture: &Architecture, parameters: &Parameters<f64>, batch: &Batch<f64>) -> Parameters<f64> {

@@ -3,8 +3,8 @@
 use monolayer::model::forward;
 use monolayer_train::engine::Parameters;
 use monolayer_train::{Architecture, Batch, Engine, Optimizer, Targets, Tokens, export};
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
-use rand_chacha::ChaCha8Rng;
 
 const TOKENS: usize = 4200;
 

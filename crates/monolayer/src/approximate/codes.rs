@@ -6,11 +6,11 @@
 
 use rand::RngExt as _;
 use rand::SeedableRng as _;
-use rand_chacha::ChaCha8Rng;
-use rayon::prelude::*;
+use rand::rngs::ChaCha8Rng;
 
 use super::distinct_sums::distinct_sums;
 use crate::approximate::cells::{Cell, Cells, Grid};
+use crate::arithmetic::parallel;
 
 /// Whole numbers for the parts of every coordinate.
 #[derive(Debug, Clone, PartialEq)]
@@ -118,13 +118,13 @@ pub fn searched_codes(
     let mut best: Option<CellCodes> = None;
     // In order, so that the number of threads does not matter.
     for start in (0..candidates.max(1)).step_by(8) {
-        let round = (start..(start + 8).min(candidates.max(1))).collect::<Vec<_>>();
-        for codes in round.par_iter().map(|&number| attempt(number)).collect::<Vec<_>>() {
+        let round = (candidates.max(1) - start).min(8);
+        for codes in parallel::map(round, |i| attempt(start + i)) {
             if best.as_ref().is_none_or(|best| relative(&codes) > relative(best)) {
                 best = Some(codes);
             }
         }
-        on_progress(round.len());
+        on_progress(round);
     }
     best.expect("at least one candidate")
 }

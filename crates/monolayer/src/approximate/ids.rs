@@ -6,6 +6,7 @@ use super::codes::CellCodes;
 use super::layout::Layout;
 use crate::approximate::cells::{Cell, Cells};
 use crate::arithmetic::Interval;
+use crate::arithmetic::parallel;
 
 /// Ids in increasing order, in quanta after [`Layout::first`].
 #[derive(Debug, Clone, PartialEq)]
@@ -23,18 +24,18 @@ pub struct CellIds {
 impl CellIds {
     /// The ids of all cells.
     pub fn new(cells: &Cells, codes: &CellCodes, layout: &Layout) -> Self {
-        let count = cells.count().expect("cells that fit in memory") as u32;
-        let id = |i: u32| {
-            let cell = cells.cell(u64::from(i));
+        let count = cells.count().expect("cells that fit in memory") as usize;
+        let id = |i: usize| {
+            let cell = cells.cell(i as u64);
             let (at, radius) = if codes.contrast == 0.0 {
                 (layout.unit * codes.id(&cell), layout.unit * layout.bend())
             } else {
                 let id = enclosed_id(&cell, codes, layout);
                 (id.center(), id.width())
             };
-            (at, radius, i)
+            (at, radius, i as u32)
         };
-        let mut ids: Vec<(f64, f64, u32)> = (0..count).into_par_iter().map(id).collect();
+        let mut ids: Vec<(f64, f64, u32)> = parallel::map(count, id);
         ids.par_sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.2.cmp(&b.2)));
         let radius = ids.iter().map(|id| id.1).fold(0.0, f64::max);
         let gap = ids.windows(2).map(|w| w[1].0 - w[0].0).fold(f64::INFINITY, f64::min) - 2.0 * radius;

@@ -4,10 +4,10 @@
 //! spread says how good the mean of them is.
 
 use crate::arithmetic::is_prime;
+use crate::arithmetic::parallel;
 use rand::RngExt as _;
 use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
-use rayon::prelude::*;
+use rand::rngs::ChaCha8Rng;
 
 /// Shifts of the lattice.
 const SHIFTS: usize = 16;
@@ -34,7 +34,7 @@ pub fn distance(f: &Evaluate, g: &Evaluate, entries: usize, p: f64, points: usiz
     let lattice = Lattice::new((points / SHIFTS).clamp(3, 1 << 30) as u64, entries);
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let shifts: Vec<Vec<f64>> = (0..SHIFTS).map(|_| (0..entries).map(|_| rng.random::<f64>()).collect()).collect();
-    let integrals: Vec<f64> = shifts.par_iter().map(|shift| lattice.integral(f, g, shift, p)).collect();
+    let integrals: Vec<f64> = parallel::map_slice(&shifts, |shift| lattice.integral(f, g, shift, p));
     let mean = integrals.iter().sum::<f64>() / SHIFTS as f64;
     let variance = integrals.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (SHIFTS - 1) as f64;
     let distance = mean.powf(1.0 / p);

@@ -5,12 +5,11 @@
 //! they add up to less than 2^53 quanta nothing is rounded, in any order of summation. Hinges face left, so that beyond
 //! the last id, where sequences outside the cube go, all are silent and the output is 0, exactly.
 
-use rayon::prelude::*;
-
 use super::ids::CellIds;
 use super::layout::{FIRST, Layout, RAMP, ROOM, SMALLEST_QUANTUM};
 use crate::arithmetic::float_model::{DOUBLE, Up};
 use crate::arithmetic::matrix::Matrix;
+use crate::arithmetic::parallel;
 use crate::paper::feed_forward::FeedForward;
 
 /// What the terms of an output may add up to, in quanta, beside an id.
@@ -59,8 +58,7 @@ impl CellReadout {
             Some(next) => 0.5 * ids.at[j] + 0.5 * next,
             None => ids.at[j] + ids.radius + 0.5 * ids.gap,
         };
-        let starts: Vec<f64> =
-            (0..ids.at.len()).into_par_iter().map(|j| (first + middle(j) - 0.5 * width).round()).collect();
+        let starts: Vec<f64> = parallel::map(ids.at.len(), |j| (first + middle(j) - 0.5 * width).round());
         let lowest = first - error - 1.0;
         let all = All { ids, starts: &starts, width, lowest, d };
         let exact = all.exact(levels);
@@ -127,7 +125,7 @@ impl All<'_> {
     /// Levels in steps of `2^-bits`.
     fn steps(levels: &[f64], bits: i32) -> Vec<f64> {
         let scale = f64::from(bits).exp2();
-        levels.par_iter().map(|x| (x * scale).round()).collect()
+        parallel::map_slice(levels, |x| (x * scale).round())
     }
 
     /// The largest sum of absolute values of an output's terms, in units of levels as given.
@@ -137,7 +135,7 @@ impl All<'_> {
             let term = |j: usize| (level(j) - level(j + 1)).abs() * (self.starts[j] + self.width - self.lowest);
             (0..self.starts.len()).map(term).sum::<f64>() / self.width
         };
-        (0..self.d).into_par_iter().map(of).reduce(|| 0.0, f64::max)
+        parallel::map(self.d, of).into_iter().fold(0.0, f64::max)
     }
 
     /// The read-out whose sums are exact, with levels as fine as that allows.

@@ -11,9 +11,11 @@ pub mod kernels;
 mod magnitude;
 pub mod matrix;
 mod number;
+pub(crate) mod parallel;
 pub mod rounding;
 pub mod sign_codes;
 pub(crate) mod softmax_error;
+pub(crate) mod sorting;
 
 pub use ball::Ball;
 pub use exact_numbers::{arg_max, rational};

@@ -3,10 +3,9 @@
 //! To first order a gap is `h + a . step`. There are as many numbers in v as coordinates, so about as many of the smallest
 //! gaps can be widened together: the step that makes the smallest of them as large as possible, within a given length.
 
-use rayon::prelude::*;
-
 use crate::arithmetic::kernels;
 use crate::arithmetic::matrix::Matrix;
+use crate::arithmetic::parallel;
 use crate::context_map::{Groups, Projection, View};
 
 /// Pairs that a step takes care of.
@@ -40,7 +39,7 @@ impl Slopes {
         };
         let gaps = pairs.iter().map(|pair| pair.0).collect();
         let length = projection.v.iter().map(|x| x * x).sum::<f64>().sqrt();
-        Self::of(gaps, pairs.par_iter().map(slope).collect(), length)
+        Self::of(gaps, parallel::map_slice(&pairs, slope), length)
     }
 
     fn of(gaps: Vec<f64>, changes: Vec<Vec<f64>>, length: f64) -> Self {

@@ -6,10 +6,9 @@
 
 use std::collections::HashMap;
 
-use rayon::prelude::*;
-
 use crate::arithmetic::kernels;
 use crate::arithmetic::matrix::Matrix;
+use crate::arithmetic::parallel;
 use crate::data::Dataset;
 use crate::data::context::{Contexts, START};
 use crate::data::token_vectors::TokenVectors;
@@ -113,7 +112,7 @@ impl Projection {
 /// The context id of every token, from projected tokens, the projected start token and the query of each token.
 fn context_ids(view: &View, p: &[f64], start: Option<f64>, query: impl Fn(usize) -> f64 + Sync) -> Vec<f64> {
     let blocks = forward::blocks(view.offsets);
-    let of_block = |sequences: std::ops::Range<usize>| {
+    let of_block = |sequences: &std::ops::Range<usize>| {
         let mut scores = Vec::new();
         let mut out = Vec::new();
         for window in view.offsets[sequences.start..=sequences.end].windows(2) {
@@ -122,7 +121,7 @@ fn context_ids(view: &View, p: &[f64], start: Option<f64>, query: impl Fn(usize)
         }
         out
     };
-    blocks.into_par_iter().map(of_block).collect::<Vec<Vec<f64>>>().concat()
+    parallel::map_slice(&blocks, of_block).concat()
 }
 
 /// Appends `g` for some queries, each at a place of one sequence of projected tokens.
@@ -275,7 +274,7 @@ impl Groups {
     pub fn smallest_gap(&self, id: impl Fn(usize) -> f64 + Sync) -> Gap {
         /// Groups in a task: enough to be worth a thread's while.
         const TASK: usize = 1024;
-        let of_chunk = |groups: &[Vec<Member>]| {
+        let of_chunk = |_: usize, groups: &[Vec<Member>]| {
             let mut smallest = Gap::NONE;
             let mut sorted = Vec::new();
             for group in groups {
@@ -290,7 +289,7 @@ impl Groups {
             }
             smallest
         };
-        let smallest: Vec<Gap> = self.0.par_chunks(TASK).map(of_chunk).collect();
+        let smallest = parallel::map_chunks(&self.0, TASK, of_chunk);
         smallest.into_iter().fold(Gap::NONE, |best, gap| if gap.gap < best.gap { gap } else { best })
     }
 }

@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use rayon::prelude::*;
-
+use crate::arithmetic::parallel;
 use crate::arithmetic::rational;
+use crate::arithmetic::sorting;
 use crate::arithmetic::{Ball, Interval, Magnitude, Number};
 use crate::context_map::coincidence::{Key, exact_projection, key};
 use crate::context_map::{ContextMap, Groups, Member, View};
@@ -58,7 +58,7 @@ impl IdOrder {
             let levels = enclosures.by_intervals(&tokens, most_bits, &mut bits);
             (levels, bits)
         };
-        let (groups, bits): (Vec<_>, Vec<usize>) = groups.0.par_iter().map(of_group).unzip();
+        let (groups, bits): (Vec<_>, Vec<usize>) = parallel::map_slice(&groups.0, of_group).into_iter().unzip();
         Self { groups, bits: bits.into_iter().max().unwrap_or(53) }
     }
 
@@ -148,7 +148,7 @@ impl<'a> Enclosures<'a> {
 
     fn by_intervals(&self, tokens: &[usize], most_bits: usize, bits: &mut usize) -> Vec<IdLevel> {
         let mut sorted: Vec<(Interval, usize)> = tokens.iter().map(|&t| (self.interval(t), t)).collect();
-        sorted.sort_by(|a, b| a.0.center().total_cmp(&b.0.center()));
+        sorting::sort_by(&mut sorted, |a, b| a.0.center().total_cmp(&b.0.center()));
         // With the widest enclosure's width for all, the order of the centers is the order of both ends.
         let width = sorted.iter().map(|x| x.0.width()).fold(0.0, f64::max);
         let slack = Interval::new(-width, width);
@@ -191,7 +191,7 @@ impl<'a> Enclosures<'a> {
         *bits = precision.max(*bits);
         let mut sorted: Vec<(Ball, Vec<usize>)> =
             equal.into_iter().map(|tokens| (self.ball(tokens[0], precision), tokens)).collect();
-        sorted.sort_by(|a, b| {
+        sorting::sort_by(&mut sorted, |a, b| {
             let (a, b) = (a.0.midpoint(), b.0.midpoint());
             b.certainly_less(&a).cmp(&a.certainly_less(&b))
         });

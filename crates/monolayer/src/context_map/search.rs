@@ -6,9 +6,10 @@
 
 use rand::RngExt as _;
 use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
-use rayon::prelude::*;
+use rand::rngs::ChaCha8Rng;
 
+use crate::arithmetic::parallel;
+use crate::arithmetic::sorting;
 use crate::context_map::gap_ascent::Slopes;
 use crate::context_map::long_sequence::{LONG, LongSequence};
 use crate::context_map::{Groups, Member, Projection, View, standard_deviation};
@@ -108,19 +109,16 @@ impl Search {
                 order = objective.closest_first(&ids);
                 slopes = Some(Slopes::new(view, groups, best, &ids));
             }
-            let scored: Vec<(f64, Projection)> = (0..round)
-                .into_par_iter()
-                .map(|i| {
-                    let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
-                    rng.set_stream((tried + i) as u64 + 1);
-                    let projection = match (&best, &slopes) {
-                        (Some((_, best)), Some(slopes)) if i % 2 == 0 => self.widened(best, slopes, &mut rng),
-                        (Some((_, best)), Some(_)) => self.changed(best, &mut rng),
-                        _ => self.random(view, &objective.projector, &mut rng),
-                    };
-                    (objective.value(&projection, &order, best.as_ref().map(|(value, _)| *value)), projection)
-                })
-                .collect();
+            let scored = parallel::map(round, |i| {
+                let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
+                rng.set_stream((tried + i) as u64 + 1);
+                let projection = match (&best, &slopes) {
+                    (Some((_, best)), Some(slopes)) if i % 2 == 0 => self.widened(best, slopes, &mut rng),
+                    (Some((_, best)), Some(_)) => self.changed(best, &mut rng),
+                    _ => self.random(view, &objective.projector, &mut rng),
+                };
+                (objective.value(&projection, &order, best.as_ref().map(|(value, _)| *value)), projection)
+            });
             for (value, projection) in scored {
                 if best.as_ref().is_none_or(|(old, _)| value > *old) {
                     best = Some((value, projection));
@@ -212,18 +210,15 @@ impl<'a> Objective<'a> {
 
     /// The numbers of the groups, those with the most members first.
     fn largest_first(&self) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.groups.0.len()).collect();
-        order.sort_by_key(|&g| std::cmp::Reverse(self.groups.0[g].len()));
-        order
+        let size = |g: usize| self.groups.0[g].len();
+        sorting::order_by(self.groups.0.len(), &|a, b| size(b).cmp(&size(a)))
     }
 
     /// The numbers of the groups, those whose members are closest first.
     fn closest_first(&self, ids: &[f64]) -> Vec<usize> {
         let gap = |group: &Vec<Member>| smallest_gap(group, group.iter().map(|m| ids[m.token]), &mut Vec::new());
         let gaps: Vec<f64> = self.groups.0.iter().map(gap).collect();
-        let mut order: Vec<usize> = (0..gaps.len()).collect();
-        order.sort_by(|&a, &b| gaps[a].total_cmp(&gaps[b]));
-        order
+        sorting::order_by_key(gaps.len(), |g| gaps[g])
     }
 
     fn projected<'b>(&self, projection: &'b Projection) -> CandidateTokens<'b> {

@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rayon::prelude::*;
-
 use crate::arithmetic::kernels::Real;
 use crate::arithmetic::matrix::Matrix;
+use crate::arithmetic::parallel;
 use crate::arithmetic::rounding::{add_down, mul_down, mul_up};
 use crate::context_map::View;
 use crate::data::context::distinct_rows;
@@ -90,8 +89,9 @@ fn apart(view: &View, tokens: &[(u32, usize)]) -> Option<f64> {
         separation(columns.len(), &data).epsilon
     };
     let smallest = |list: Vec<f64>| list.into_iter().fold(f64::INFINITY, f64::min);
-    let same_word = by_word.par_iter().map(|(_, rows)| closest(rows, places, &place_columns)).collect();
-    let same_place = by_place.par_iter().map(|(_, rows)| closest(rows, words, &word_columns)).collect();
+    let (by_word, by_place): (Vec<_>, Vec<_>) = (by_word.into_values().collect(), by_place.into_values().collect());
+    let same_word = parallel::map_slice(&by_word, |rows| closest(rows, places, &place_columns));
+    let same_place = parallel::map_slice(&by_place, |rows| closest(rows, words, &word_columns));
     let epsilon = smallest(same_word).min(smallest(same_place));
     // Tokens that share neither are at least as far apart as any two places, and as any two words.
     let all = |of: &Matrix<f64>, columns: &[usize]| closest(&(0..of.rows).collect::<Vec<_>>(), of, columns);

@@ -1,7 +1,7 @@
 //! Definition 1: tokenwise (r_min, r_max, epsilon)-separated vectors.
 
 use crate::arithmetic::kernels::Parallelism;
-use rayon::prelude::*;
+use crate::arithmetic::parallel;
 
 use crate::arithmetic::kernels;
 
@@ -35,10 +35,8 @@ pub fn separation(d: usize, vectors: &[f64]) -> Separation {
 
     let blocks: Vec<(usize, usize)> =
         (0..rows.len()).step_by(BLOCK).flat_map(|i| (i..rows.len()).step_by(BLOCK).map(move |j| (i, j))).collect();
-    let smallest = blocks
-        .par_iter()
-        .map(|&(i, j)| closest_in_blocks(d, &scaled, &squares, i, j))
-        .reduce(|| f64::INFINITY, f64::min);
+    let closest = parallel::map_slice(&blocks, |&(i, j)| closest_in_blocks(d, &scaled, &squares, i, j));
+    let smallest = closest.into_iter().fold(f64::INFINITY, f64::min);
     Separation {
         r_min: norms().fold(f64::INFINITY, f64::min),
         r_max: norms().fold(0.0, f64::max),

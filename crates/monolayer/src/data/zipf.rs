@@ -1,7 +1,7 @@
 //! A made-up corpus of any size.
 
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
-use rand_chacha::ChaCha8Rng;
 
 use super::{Dataset, Labels, Orderings, Tokens, Vocabulary, Written};
 

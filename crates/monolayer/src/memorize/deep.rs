@@ -22,6 +22,7 @@ use super::vectors::{Apart, Prepared, assemble, compiled_exactly, exact_heads, p
 use super::{Compiled, DeepDetails, Details, Memorizer, Method};
 use crate::arithmetic::matrix::Matrix;
 use crate::arithmetic::rational;
+use crate::arithmetic::sorting;
 use crate::context_map::View;
 use crate::data::Dataset;
 use crate::error::{Error, Result};
@@ -113,7 +114,7 @@ impl PackedIds {
     fn new(rows: &Matrix<f64>, coordinate: usize, label: &[u32]) -> Self {
         let mut sorted: Vec<(f64, u32)> =
             rows.iter_rows().map(|row| row[coordinate]).zip(label.iter().copied()).collect();
-        sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+        sorting::sort_by(&mut sorted, |a, b| a.0.total_cmp(&b.0));
         let smallest = sorted.windows(2).map(|pair| pair[1].0 - pair[0].0).fold(f64::INFINITY, f64::min);
         // The smallest gap becomes a number from 2 to 4. What ids are off by is far below the quarters left free.
         let scale = rational(if smallest.is_finite() { (4.0 / smallest).log2().floor().exp2() } else { 1.0 });

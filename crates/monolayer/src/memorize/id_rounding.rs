@@ -5,11 +5,10 @@
 //! quotients before or after the second. The float here is the result of one such program in double precision, so the same
 //! bound holds for it.
 
-use rayon::prelude::*;
-
 use super::gated::stored::Stored;
 use crate::arithmetic::float_model::{ANY_GRID, DOUBLE, FloatFormat, Up, sum_above, sum_below};
 use crate::arithmetic::matrix::Matrix;
+use crate::arithmetic::parallel;
 use crate::arithmetic::softmax_error::{InnerProduct, Softmax};
 use crate::context_map::{View, seen_projections};
 
@@ -153,6 +152,6 @@ impl IdReader {
             let seen = seen_projections(&view.mask, start.map(|key| key.value), p, place, &mut room);
             ContextId::new(seen, worst[sequence], self.queries.at(view.token_ids[t], first + place), self.terms)
         };
-        tokens.par_iter().map(id).collect()
+        parallel::map_slice(tokens, id)
     }
 }

@@ -11,6 +11,7 @@ use super::vectors::{assemble, exact_heads, token_vectors};
 use super::{Compiled, Details, Memorizer, Method};
 use crate::arithmetic::matrix::Matrix;
 use crate::arithmetic::rational;
+use crate::arithmetic::sorting;
 use crate::arithmetic::{Ball, Interval, Magnitude, Number as _};
 use crate::context_map::View;
 use crate::data::Dataset;
@@ -244,8 +245,7 @@ fn interpolate<'a>(
 ) -> Option<(FeedForward<Ball>, f64)> {
     let a: Vec<Ball> = a.iter().map(|&x| Ball::new(x, bits)).collect();
     let (d, ids) = (a.len(), rows.iter().map(|h| dot(&a, h)).collect::<Vec<Ball>>());
-    let mut order: Vec<usize> = (0..ids.len()).collect();
-    order.sort_by(|&i, &j| {
+    let order = sorting::order_by(ids.len(), &|i, j| {
         let less = |i: usize, j: usize| ids[i].midpoint().certainly_less(&ids[j].midpoint());
         if less(i, j) { std::cmp::Ordering::Less } else { less(j, i).cmp(&false) }
     });

@@ -7,11 +7,10 @@
 
 use std::time::{Duration, Instant};
 
-use rayon::prelude::*;
-
 use crate::arithmetic::arg_max;
 use crate::arithmetic::kernels::{self, Real};
 use crate::arithmetic::matrix::Matrix;
+use crate::arithmetic::parallel;
 use crate::data::Vocabulary;
 use crate::error::{Error, Result};
 use crate::model::mask_file::MaskConfig;
@@ -252,17 +251,17 @@ fn feed_forward<R: Real>(block: &FeedForward<R>, h: &mut [R]) {
 /// The products of the rows of a matrix with a vector; those of a large matrix on several threads.
 fn products<R: Real>(rows: &Matrix<R>, x: &[R]) -> Vec<R> {
     let mut out = vec![R::ZERO; rows.rows];
-    let some = |(first, out): (usize, &mut [R])| {
+    let some = |first: usize, out: &mut [R]| {
         kernels::vectorized(
             #[inline(always)]
             || out.iter_mut().enumerate().for_each(|(i, out)| *out = kernels::dot(rows.row(first + i), x)),
         );
     };
     if rows.rows * rows.cols < LARGE {
-        some((0, &mut out));
+        some(0, &mut out);
     } else {
         let each = rows.rows.div_ceil(rayon::current_num_threads());
-        out.par_chunks_mut(each).enumerate().for_each(|(i, out)| some((i * each, out)));
+        parallel::for_each_chunk(&mut out, each, &|i, out| some(i * each, out));
     }
     out
 }

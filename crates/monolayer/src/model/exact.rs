@@ -8,10 +8,10 @@
 use dashu_base::{Abs as _, Signed as _};
 use dashu_int::{IBig, UBig};
 use dashu_ratio::RBig;
-use rayon::prelude::*;
 
 use crate::arithmetic::Ball;
 use crate::arithmetic::matrix::Matrix;
+use crate::arithmetic::parallel;
 use crate::arithmetic::{arg_max, rational};
 use crate::data::{Dataset, Tokens};
 use crate::error::{Error, Result};
@@ -92,7 +92,7 @@ pub fn outputs(model: &Model<RBig>, data: &Dataset) -> Result<Vec<Vec<RBig>>> {
             }
         }
     };
-    let rows = (0..data.sequences()).into_par_iter().map(of_sequence).collect::<Result<Vec<_>>>()?;
+    let rows = parallel::try_map(data.sequences(), of_sequence)?;
     Ok(rows.into_iter().flatten().collect())
 }
 

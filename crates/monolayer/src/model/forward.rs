@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use crate::arithmetic::kernels::Parallelism;
-use rayon::prelude::*;
+use crate::arithmetic::parallel;
 
 use crate::arithmetic::kernels::{self, Real};
 use crate::arithmetic::matrix::Matrix;
@@ -103,7 +103,7 @@ pub fn transform_from<R: Real>(
 /// [`feed_forward`]; the blocks of many tokens are spread over the threads.
 fn long_feed_forward<R: Real>(block: &FeedForward<R>, d: usize, h: &mut [R]) {
     if h.len() > LONG * d {
-        h.par_chunks_mut(BLOCK * d).for_each(|h| feed_forward(block, d, h));
+        parallel::for_each_chunk(h, BLOCK * d, &|_, h| feed_forward(block, d, h));
     } else {
         feed_forward(block, d, h);
     }
@@ -206,7 +206,7 @@ pub fn attend_from<R: Real>(
                 continue;
             }
             if range.len() > LONG {
-                out.par_chunks_mut(BLOCK * s).enumerate().for_each(|(i, out)| {
+                parallel::for_each_chunk(out, BLOCK * s, &|i, out| {
                     sequence.mix(attention.kind, &attention.mask, start, i * BLOCK, out);
                 });
             } else {

@@ -23,11 +23,10 @@ pub(crate) mod tensor_file;
 
 use std::path::Path;
 
-use rayon::prelude::*;
-
 use crate::arithmetic::arg_max;
 use crate::arithmetic::kernels::{self, Real};
 use crate::arithmetic::matrix::Matrix;
+use crate::arithmetic::parallel;
 use crate::data::context::check_mask;
 use crate::data::{Dataset, Labels, Tokens, Vocabulary};
 use crate::error::{Error, Result};
@@ -203,30 +202,29 @@ impl<R: Real> Model<R> {
         on_progress: &(dyn Fn(usize) + Sync),
         each: impl Fn(usize, &[R]) -> O + Sync,
     ) -> Vec<O> {
-        let blocks: Vec<Vec<O>> = forward::blocks(&inputs.offsets)
-            .into_par_iter()
-            .map(|sequences| {
-                let offsets = &inputs.offsets[sequences.start..=sequences.end];
-                let (first, last) = (offsets[0], offsets[offsets.len() - 1]);
-                let mut h = self.embed(inputs, first, last);
-                match (sparse, &inputs.tokens, &self.transformer.layers[..]) {
-                    (Some(sparse), InputTokens::Words(ids), [layer]) => {
-                        if let Some(attention) = &layer.attention {
-                            let d = self.transformer.d;
-                            forward::attend_from(attention, d, (offsets, inputs.start), sums, &mut h);
-                        }
-                        if let Some(block) = &layer.feed_forward {
-                            sparse.feed_forward(block, &ids[first..last], &mut h);
-                        }
+        let all = forward::blocks(&inputs.offsets);
+        let blocks = parallel::map(all.len(), |i| {
+            let sequences = all[i].clone();
+            let offsets = &inputs.offsets[sequences.start..=sequences.end];
+            let (first, last) = (offsets[0], offsets[offsets.len() - 1]);
+            let mut h = self.embed(inputs, first, last);
+            match (sparse, &inputs.tokens, &self.transformer.layers[..]) {
+                (Some(sparse), InputTokens::Words(ids), [layer]) => {
+                    if let Some(attention) = &layer.attention {
+                        let d = self.transformer.d;
+                        forward::attend_from(attention, d, (offsets, inputs.start), sums, &mut h);
                     }
-                    _ => forward::transform_from(&self.transformer, (offsets, inputs.start), sums, &mut h),
+                    if let Some(block) = &layer.feed_forward {
+                        sparse.feed_forward(block, &ids[first..last], &mut h);
+                    }
                 }
-                let own: Vec<_> = sequences.flat_map(|i| inputs.own(i)).collect();
-                let out = self.read_rows(&h, first, &own, &each);
-                on_progress(out.len());
-                out
-            })
-            .collect();
+                _ => forward::transform_from(&self.transformer, (offsets, inputs.start), sums, &mut h),
+            }
+            let own: Vec<_> = sequences.flat_map(|i| inputs.own(i)).collect();
+            let out = self.read_rows(&h, first, &own, &each);
+            on_progress(out.len());
+            out
+        });
         blocks.into_iter().flatten().collect()
     }
 
@@ -240,7 +238,7 @@ impl<R: Real> Model<R> {
         each: &(impl Fn(usize, &[R]) -> O + Sync),
     ) -> Vec<O> {
         let d = self.transformer.d;
-        let some = |(i, h): (usize, &[R])| -> Vec<O> {
+        let some = |i: usize, h: &[R]| -> Vec<O> {
             let start = first + i * forward::BLOCK;
             let rows = self.read_out(h.to_vec());
             let width = rows.len() * d / h.len();
@@ -249,9 +247,9 @@ impl<R: Real> Model<R> {
             own.map(|&(t, at)| each(t, &rows[(at - start) * width..(at - start + 1) * width])).collect()
         };
         if h.len() <= forward::LONG * d {
-            return some((0, h));
+            return some(0, h);
         }
-        let parts: Vec<Vec<O>> = h.par_chunks(forward::BLOCK * d).enumerate().map(some).collect();
+        let parts = parallel::map_chunks(h, forward::BLOCK * d, some);
         parts.into_iter().flatten().collect()
     }
 

@@ -5,7 +5,7 @@
 //! every place and every mixture never fires for the word. In a compiled model nearly all are like that for each word.
 
 use crate::arithmetic::kernels::Parallelism;
-use rayon::prelude::*;
+use crate::arithmetic::parallel;
 
 use crate::arithmetic::kernels::{self, Real};
 use crate::arithmetic::matrix::Matrix;
@@ -46,7 +46,7 @@ impl<R: Real> Sparse<R> {
         Some(Self {
             largest_input: largest_input(model, block),
             open: vec![None; words.embedding.rows],
-            outputs: (0..q).into_par_iter().map(output).collect(),
+            outputs: parallel::map(q, output),
         })
     }
 
@@ -73,7 +73,7 @@ impl<R: Real> Sparse<R> {
     pub fn look_at(&mut self, model: &Model<R>, words: &[usize]) -> usize {
         let (Some(of), Some(block)) = (&model.words, &model.transformer.layers[0].feed_forward) else { return 0 };
         let (q, largest_input) = (block.b1.len(), &self.largest_input);
-        let look = |chunk: &[usize]| -> Vec<Vec<u32>> {
+        let look = |_: usize, chunk: &[usize]| -> Vec<Vec<u32>> {
             let rows: Vec<R> = chunk.iter().flat_map(|&w| of.embedding.row(w)).copied().collect();
             let mut sums = vec![R::ZERO; chunk.len() * q];
             kernels::product(&rows, &block.w1.data, block.w1.cols, &mut sums, false, Parallelism::None);
@@ -82,7 +82,7 @@ impl<R: Real> Sparse<R> {
             let open = |row: &[R]| (0..q).filter(|&j| !off(row[j], j)).map(|j| j as u32).collect();
             sums.chunks_exact(q).map(open).collect()
         };
-        let lists: Vec<Vec<Vec<u32>>> = words.par_chunks(BLOCK).map(look).collect();
+        let lists: Vec<Vec<Vec<u32>>> = parallel::map_chunks(words, BLOCK, look);
         let mut total = 0;
         for (&w, list) in words.iter().zip(lists.into_iter().flatten()) {
             total += list.len();

@@ -4,6 +4,7 @@
 //! All formulas are written in the offsets `t_i = max a - a_i >= 0`: with weights `w_i = e^-t_i`, `Z = sum w_i`,
 //! `p_i = w_i / Z` and `h = sum t_i p_i`, the operator is `max a - h`, and neither huge nor close numbers do harm.
 
+use crate::arithmetic::sorting;
 use crate::arithmetic::{Ball, Number};
 use crate::error::{Error, Result};
 
@@ -154,7 +155,7 @@ fn merge(a: &[f64], b: &[f64]) -> Vec<Element> {
     let counted = a.iter().map(|&value| Element { value, in_a: 1.0, in_b: 0.0 });
     let mut elements: Vec<Element> =
         counted.chain(b.iter().map(|&value| Element { value, in_a: 0.0, in_b: 1.0 })).collect();
-    elements.sort_by(|x, y| y.value.total_cmp(&x.value));
+    sorting::sort_by(&mut elements, |x, y| y.value.total_cmp(&x.value));
     elements.dedup_by(|next, kept| {
         let same = next.value == kept.value;
         if same {

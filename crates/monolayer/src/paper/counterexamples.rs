@@ -5,6 +5,7 @@
 use std::f64::consts::{LN_2, PI};
 
 use crate::arithmetic::matrix::Matrix;
+use crate::arithmetic::sorting;
 use crate::arithmetic::{Ball, Interval, Magnitude, Number as _};
 use crate::data::separation::{Separation, separation};
 use crate::paper::theorem_two::Guarantee;
@@ -81,7 +82,7 @@ pub fn equation_48_separation(d: usize) -> Option<Undone> {
 fn small_vectors(d: usize) -> Vec<Vec<f64>> {
     let digit = |i: usize, c: usize| [0.0, 1.0, -1.0][i / 3_usize.pow(c as u32) % 3];
     let mut all: Vec<Vec<f64>> = (0..3_usize.pow(d as u32)).map(|i| (0..d).map(|c| digit(i, c)).collect()).collect();
-    all.sort_by_key(|x| x.iter().filter(|&&x| x != 0.0).count());
+    sorting::sort_by_key(&mut all, |x| x.iter().filter(|&&x| x != 0.0).count());
     all
 }
 

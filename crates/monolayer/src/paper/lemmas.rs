@@ -4,6 +4,7 @@
 //! leave a doubt, the lemma does not apply. Vectors are unordered, since the Boltzmann operator is: "sorted" below means
 //! that the lemma sorts.
 
+use crate::arithmetic::sorting;
 use crate::arithmetic::{Ball, Interval, Number};
 use crate::error::{Error, Result};
 use crate::paper::boltzmann::difference;
@@ -249,7 +250,7 @@ fn log_squared(n: usize) -> Ball {
 fn sorted<'a>(a: impl IntoIterator<Item = &'a f64>) -> Vec<f64> {
     // Adding 0 turns -0 into 0.
     let mut a: Vec<f64> = a.into_iter().map(|x| x + 0.0).collect();
-    a.sort_by(|x, y| y.total_cmp(x));
+    sorting::sort_by(&mut a, |x, y| y.total_cmp(x));
     a
 }
 

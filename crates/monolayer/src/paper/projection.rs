@@ -1,9 +1,10 @@
 //! Lemmas 2 and 3: a direction along which different tokens stay apart, found by sampling and then verified.
 
 use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
+use crate::arithmetic::sorting;
 use crate::arithmetic::{Interval, Number};
 use crate::error::{Error, Result};
 use crate::paper::theorem_two::query_scale;
@@ -138,9 +139,9 @@ pub(crate) fn length(x: impl Iterator<Item = Interval>) -> Interval {
 
 /// Enclosures of the projections in increasing order of their centers, with the number of each.
 fn sorted(points: &impl Points, v: &[f64]) -> Vec<(Interval, usize)> {
-    let mut projected: Vec<(Interval, usize)> = points.project(v).into_iter().zip(0..).collect();
-    projected.sort_by(|a, b| a.0.center().total_cmp(&b.0.center()));
-    projected
+    let projected = points.project(v);
+    let order = sorting::order_by_key(projected.len(), |i| projected[i].center());
+    order.into_iter().map(|i| (projected[i], i)).collect()
 }
 
 /// Whether v certainly satisfies Lemma 2. Two points can only break the lower bound where their projections are within the

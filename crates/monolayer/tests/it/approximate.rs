@@ -5,8 +5,8 @@ use monolayer::approximate::expression::{Expression, Program};
 use monolayer::approximate::function::{Function, Lipschitz};
 use monolayer::approximate::measured_distance::distance;
 use monolayer::approximate::{Approximation, Approximator, SmallestGrid};
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
-use rand_chacha::ChaCha8Rng;
 
 fn program(text: &str, dim: usize, length: usize) -> Program {
     Expression::parse(text, dim).unwrap().at_length(length).unwrap()

@@ -3,9 +3,9 @@
 use monolayer::edit::difference::{Change, Difference};
 use monolayer::edit::{Edit, Editor, Outcome, undo};
 use monolayer::{AnyModel, Dataset, Memorizer, Model, Precision};
+use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
-use rand_chacha::ChaCha8Rng;
 
 const HARBOR: &str = include_str!("../../../../examples/harbor.conll");
 

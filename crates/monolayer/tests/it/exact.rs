@@ -10,8 +10,8 @@ use monolayer::model::exact::{self, map_model};
 use monolayer::model::exact_file;
 use monolayer::{AnyModel, Compiled, Dataset, Memorizer, Method, Model, Precision};
 use proptest::prelude::*;
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
 fn memorizer(method: Method) -> Memorizer<'static> {

@@ -6,7 +6,7 @@ use monolayer::memorize::gated::halfspace_cover::{CoverEffort, Halfspace, Target
 use monolayer::{AnyModel, Dataset, Embedding, Mask, Matrix, Memorizer, Method, Positions};
 use proptest::prelude::*;
 use rand::SeedableRng as _;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 
 /// Codes of signs, or of other numbers of some size.
 fn codes(rows: usize, cols: usize, size: Option<f64>, rng: &mut ChaCha8Rng) -> Matrix<f64> {

@@ -31,6 +31,7 @@ mod paper;
 mod predict;
 mod proved_tokens;
 mod random;
+mod seeds;
 mod small_alphabets;
 mod start;
 mod text;

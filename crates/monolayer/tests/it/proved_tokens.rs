@@ -9,7 +9,7 @@ use monolayer::model::{AnyModel, Model};
 use monolayer::{Compiled, Memorizer, Precision, Source};
 use proptest::prelude::*;
 use rand::SeedableRng as _;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 
 /// The sum in a random order: pairs at random, as any program might add.
 fn sum<R: Real>(mut terms: Vec<R>, rng: &mut ChaCha8Rng) -> R {

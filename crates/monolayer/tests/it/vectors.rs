@@ -8,7 +8,7 @@ use monolayer::paper::attention::Mask;
 use monolayer::{Compiled, Dataset, Memorizer, Method};
 use proptest::prelude::*;
 use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use serde_json::{Value, json};
 

@@ -1,94 +1,41 @@
 //! A universal approximator written by hand: d = 1, n = 2, four plateaus, for x1*mean(x1).
 
+#[path = "../../../../monolayer-core/src/exact/distance/tests/staircase.rs"]
+mod written;
+
 use serde_json::json;
 
 use super::Files;
+pub use written::FUNCTION;
+use written::{Block, KEY, QUERY, VALUE, blocks};
 
-/// Plateaus of the quantizer.
-const PARTS: usize = 4;
-const RAMP: f64 = 1.0 / (1 << 20) as f64;
-const STEP: f64 = 1.0 / (1 << 7) as f64;
-const KEY: f64 = 0.25;
-const QUERY: f64 = 1.0 / 64.0;
-const VALUE: f64 = 0.5;
-
-/// The function.
-pub const FUNCTION: &str = "x1*mean(x1)";
-
-fn f(x: f64, y: f64) -> f64 {
-    x * (x + y) / 2.0
-}
-
-/// A multiple of 2^-20.
-fn short(x: f64) -> f64 {
-    (x * f64::from(1 << 20)).round() / f64::from(1 << 20)
-}
-
-/// What attention makes of two codes.
-fn id(own: f64, other: f64) -> f64 {
-    let weight = |z: f64| (KEY * z * QUERY * own).exp();
-    let (a, b) = (weight(own), weight(other));
-    own + VALUE * KEY * (a * own + b * other) / (a + b)
-}
-
-/// d_2 of the staircase, by the midpoint rule in the cells.
+/// d_2 between the function and the model, by the midpoint rule in the cells.
 pub fn distance() -> f64 {
-    let (n, cell) = (60, 1.0 / PARTS as f64);
-    let mut sum = 0.0;
-    for i in 0..PARTS * n {
-        for j in 0..PARTS * n {
-            let at = |k: usize| (k as f64 + 0.5) / (PARTS * n) as f64;
-            let center = |k: usize| ((k / n) as f64 + 0.5) * cell;
-            sum += (f(at(i), at(j)) - short(f(center(i), center(j)))).powi(2);
-        }
-    }
-    // Both output tokens.
-    (2.0 * sum).sqrt() / (PARTS * n) as f64
+    written::distance(2.0)
 }
 
 /// The model.
 pub fn staircase() -> Files {
-    let code = |part: usize| 8.0 + part as f64;
-    // The quantizer takes the skip out and puts a ramp at each inner edge.
-    let mut first = vec![(1.0, 0.0, -1.0), (-1.0, 0.0, 1.0)];
-    for part in 1..PARTS {
-        let edge = part as f64 / PARTS as f64;
-        first.push((1.0, RAMP / 2.0 - edge, 1.0 / RAMP));
-        first.push((1.0, -RAMP / 2.0 - edge, -1.0 / RAMP));
-    }
-    let center = |part: usize| (part as f64 + 0.5) / PARTS as f64;
-    let mut ids: Vec<(f64, f64)> = (0..PARTS * PARTS)
-        .map(|k| (id(code(k / PARTS), code(k % PARTS)), short(f(center(k / PARTS), center(k % PARTS)))))
-        .collect();
-    ids.sort_by(|a, b| a.0.total_cmp(&b.0));
-    // The read-out takes the skip out and puts a ramp between any two ids.
-    let mut second = vec![(1.0, 0.0, -1.0)];
-    for pair in ids.windows(2) {
-        assert!(pair[1].0 - pair[0].0 > 3.0 * STEP);
-        let middle = short(f64::midpoint(pair[0].0, pair[1].0));
-        let slope = (pair[1].1 - pair[0].1) / STEP;
-        second.push((1.0, STEP / 2.0 - middle, slope));
-        second.push((1.0, -STEP / 2.0 - middle, -slope));
-    }
-    let block = |name: &str, units: &[(f64, f64, f64)], bias: f64| {
+    let [first, second] = blocks();
+    let block = |name: &str, Block { units, bias }: &Block| {
         let q = units.len();
         let column = |pick: fn(&(f64, f64, f64)) -> f64| units.iter().map(pick).collect::<Vec<f64>>();
         [
             (format!("{name}.w1"), vec![q, 1], column(|u| u.0)),
             (format!("{name}.b1"), vec![q], column(|u| u.1)),
             (format!("{name}.w2"), vec![1, q], column(|u| u.2)),
-            (format!("{name}.b2"), vec![1], vec![bias]),
+            (format!("{name}.b2"), vec![1], vec![*bias]),
         ]
     };
     let weight = |name: &str, x: f64| (format!("layers.0.attention.{name}"), vec![1, 1, 1], vec![x]);
     let mut tensors = vec![weight("w_q", QUERY), weight("w_k", KEY), weight("w_v", KEY), weight("w_o", VALUE)];
-    tensors.extend(block("pre_feed_forward", &first, code(0)));
-    tensors.extend(block("layers.0.feed_forward", &second, ids[0].1));
+    tensors.extend(block("pre_feed_forward", &first));
+    tensors.extend(block("layers.0.feed_forward", &second));
     Files {
         config: json!({
             "format": "monolayer/1", "d": 1, "dtype": "f64", "max_length": null, "labels": null,
-            "layers": [{"attention": {"kind": "softmax", "heads": 1, "head_size": 1, "mask": "none"}, "hidden": second.len()}],
-            "pre_feed_forward": {"hidden": first.len()}, "source": {}
+            "layers": [{"attention": {"kind": "softmax", "heads": 1, "head_size": 1, "mask": "none"}, "hidden": second.units.len()}],
+            "pre_feed_forward": {"hidden": first.units.len()}, "source": {}
         }),
         tensors,
         vocabulary: None,

@@ -1,49 +1,13 @@
 use super::*;
-use crate::exact::forward::tests::tensor;
-use crate::model::{Attention, Dtype, FeedForward, Layer};
+use crate::exact::forward::tests::{bare, tensor};
+use crate::model::{Attention, FeedForward, Layer};
 use crate::number::Format;
 
-/// Plateaus of the quantizer, and sizes of the hand-written approximator of x1*mean(x1): d = 1, n = 2.
-const PARTS: usize = 4;
-const RAMP: f64 = 1.0 / (1 << 20) as f64;
-const STEP: f64 = 1.0 / (1 << 7) as f64;
-const KEY: f64 = 0.25;
-const QUERY: f64 = 1.0 / 64.0;
-const VALUE: f64 = 0.5;
-const FUNCTION: &str = "x1*mean(x1)";
+mod staircase;
 
-fn f(x: f64, y: f64) -> f64 {
-    x * (x + y) / 2.0
-}
+use staircase::{Block, FUNCTION, KEY, QUERY, VALUE, blocks, distance};
 
-/// A multiple of 2^-20.
-fn short(x: f64) -> f64 {
-    (x * f64::from(1 << 20)).round() / f64::from(1 << 20)
-}
-
-/// What attention makes of two codes.
-fn id(own: f64, other: f64) -> f64 {
-    let weight = |z: f64| (KEY * z * QUERY * own).exp();
-    let (a, b) = (weight(own), weight(other));
-    own + VALUE * KEY * (a * own + b * other) / (a + b)
-}
-
-/// d_p of the staircase, by the midpoint rule in the cells.
-fn distance(p: f64) -> f64 {
-    let (n, cell) = (60, 1.0 / PARTS as f64);
-    let mut sum = 0.0;
-    for i in 0..PARTS * n {
-        for j in 0..PARTS * n {
-            let at = |k: usize| (k as f64 + 0.5) / (PARTS * n) as f64;
-            let center = |k: usize| ((k / n) as f64 + 0.5) * cell;
-            sum += (f(at(i), at(j)) - short(f(center(i), center(j)))).abs().powf(p);
-        }
-    }
-    // Both output tokens.
-    (2.0 * sum / ((PARTS * n) as f64).powi(2)).powf(1.0 / p)
-}
-
-fn block(units: &[(f64, f64, f64)], bias: f64) -> FeedForward {
+fn block(Block { units, bias }: &Block) -> FeedForward {
     let q = units.len();
     let column = |pick: fn(&(f64, f64, f64)) -> f64| units.iter().map(pick).collect::<Vec<f64>>();
     FeedForward {
@@ -51,33 +15,12 @@ fn block(units: &[(f64, f64, f64)], bias: f64) -> FeedForward {
         w1: tensor(&[q, 1], &column(|u| u.0)),
         b1: tensor(&[q], &column(|u| u.1)),
         w2: tensor(&[1, q], &column(|u| u.2)),
-        b2: tensor(&[1], &[bias]),
+        b2: tensor(&[1], &[*bias]),
     }
 }
 
 fn staircase() -> Model {
-    let code = |part: usize| 8.0 + part as f64;
-    // The quantizer takes the skip out and puts a ramp at each inner edge.
-    let mut first = vec![(1.0, 0.0, -1.0), (-1.0, 0.0, 1.0)];
-    for part in 1..PARTS {
-        let edge = part as f64 / PARTS as f64;
-        first.push((1.0, RAMP / 2.0 - edge, 1.0 / RAMP));
-        first.push((1.0, -RAMP / 2.0 - edge, -1.0 / RAMP));
-    }
-    let center = |part: usize| (part as f64 + 0.5) / PARTS as f64;
-    let mut ids: Vec<(f64, f64)> = (0..PARTS * PARTS)
-        .map(|k| (id(code(k / PARTS), code(k % PARTS)), short(f(center(k / PARTS), center(k % PARTS)))))
-        .collect();
-    ids.sort_by(|a, b| a.0.total_cmp(&b.0));
-    // The read-out takes the skip out and puts a ramp between any two ids.
-    let mut second = vec![(1.0, 0.0, -1.0)];
-    for pair in ids.windows(2) {
-        assert!(pair[1].0 - pair[0].0 > 3.0 * STEP);
-        let middle = short(f64::midpoint(pair[0].0, pair[1].0));
-        let slope = (pair[1].1 - pair[0].1) / STEP;
-        second.push((1.0, STEP / 2.0 - middle, slope));
-        second.push((1.0, -STEP / 2.0 - middle, -slope));
-    }
+    let [first, second] = blocks();
     let weight = |x: f64| tensor(&[1, 1, 1], &[x]);
     let attention = Attention {
         hard: false,
@@ -90,16 +33,9 @@ fn staircase() -> Model {
         w_o: weight(VALUE),
     };
     Model {
-        d: 1,
-        dtype: Dtype::Float(Format::F64),
-        max_length: None,
-        vocabulary: None,
-        start: None,
-        embedding: None,
-        positions: None,
-        pre_feed_forward: Some(block(&first, code(0))),
-        layers: vec![Layer { attention: Some(attention), feed_forward: Some(block(&second, ids[0].1)) }],
-        head: None,
+        pre_feed_forward: Some(block(&first)),
+        layers: vec![Layer { attention: Some(attention), feed_forward: Some(block(&second)) }],
+        ..bare(1)
     }
 }
 

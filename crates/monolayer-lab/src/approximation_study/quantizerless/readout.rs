@@ -5,7 +5,7 @@
 use monolayer::arithmetic::matrix::Matrix;
 use monolayer::paper::feed_forward::FeedForward;
 use rand::RngExt as _;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 
 /// Units beyond these are left out where d > 1: least squares take the cube of their number.
 const MOST_UNITS: usize = 500;

@@ -6,11 +6,12 @@
 
 use rand::RngExt as _;
 use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
-use rayon::prelude::*;
+use rand::rngs::ChaCha8Rng;
 
 use super::{Grid, rounded};
 use crate::approximate::function::Function;
+use crate::arithmetic::parallel;
+use crate::arithmetic::sorting;
 
 /// Edges are chosen among this many parts: a number with many divisors.
 const BINS: usize = 240;
@@ -195,7 +196,7 @@ fn jumps(lines: &mut [SampledLine]) -> Vec<f64> {
     found.sort_unstable_by(f64::total_cmp);
     let near = |a: &f64, b: &f64| b - a < 1e-8;
     let mut common: Vec<&[f64]> = found.chunk_by(near).filter(|same| 8 * same.len() >= lines.len()).collect();
-    common.sort_by_key(|same| std::cmp::Reverse(same.len()));
+    sorting::sort_by_key(&mut common, |same| std::cmp::Reverse(same.len()));
     common.iter().take(JUMPS).map(|same| same[same.len() / 2]).filter(|x| *x > 0.0 && *x < 1.0).collect()
 }
 
@@ -256,7 +257,7 @@ impl Table {
             let means = sums.iter().map(|sum| (sum[end] - sum[start]).powi(2)).sum::<f64>() / (bins[end] - bins[start]);
             weight * (squares[end] - squares[start] - means).max(0.0)
         };
-        let costs = (0..bins.len() * bins.len()).into_par_iter().map(cost).collect();
+        let costs = parallel::map(bins.len() * bins.len(), cost);
         Self { bins, costs }
     }
 

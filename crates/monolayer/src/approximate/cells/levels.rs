@@ -3,13 +3,14 @@
 //! The cost is the integral of |f - level|^p, not the largest |f - level|: a cell is cut into boxes until little of what is
 //! known about it is due to loose enclosures. A jump inside a cell costs what it must, one along its face next to nothing.
 
-use rayon::prelude::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::box_moments::SLACK;
 use super::cell_bound::{BoundedCell, CellBound, bound_all};
 use super::{Cells, Grid};
 use crate::approximate::function::Function;
 use crate::arithmetic::Interval;
+use crate::arithmetic::parallel;
 use crate::error::{Error, Result};
 
 /// The part of the whole error that may be due to loose enclosures.
@@ -77,26 +78,26 @@ pub fn levels(f: &dyn Function, grid: &Grid, p: f64, effort: usize, on_cells: On
         indices.clone().for_each(tell);
         bound_all(f, indices.map(look).collect())
     };
-    let mut known: Vec<BoundedCell> = (0..outputs.div_ceil(together)).into_par_iter().flat_map_iter(first).collect();
+    let mut known: Vec<BoundedCell> = parallel::map(outputs.div_ceil(together), first).into_iter().flatten().collect();
     let budget = (effort * outputs).clamp(LEAST, MOST);
     let mut evaluations = outputs;
     let mut pieces = 4;
     while pieces <= UNEVEN * effort {
         let affordable = budget.saturating_sub(evaluations) / (2 * pieces);
         let Some((enough, loose)) = thresholds(&known, affordable) else { break };
-        let again = |(chunk, known): (usize, &mut [BoundedCell])| {
+        let more = AtomicUsize::new(0);
+        let again = |chunk: usize, known: &mut [BoundedCell]| {
             let index = |i: usize| chunk * together + i;
             (0..known.len()).map(index).for_each(tell);
             let some: Vec<usize> = (0..known.len()).filter(|i| known[*i].loose > loose).collect();
             let cells = some.iter().map(|i| look(index(*i)).cut_into(pieces, enough)).collect();
-            let mut evaluations = 0;
             for (i, bounded) in some.into_iter().zip(bound_all(f, cells)) {
-                evaluations += bounded.evaluations;
+                more.fetch_add(bounded.evaluations, Ordering::Relaxed);
                 known[i] = bounded;
             }
-            evaluations
         };
-        evaluations += known.par_chunks_mut(together).enumerate().map(again).sum::<usize>();
+        parallel::for_each_chunk(&mut known, together, &again);
+        evaluations += more.into_inner();
         pieces *= 4;
     }
     join(f, cells, p, &known, evaluations)

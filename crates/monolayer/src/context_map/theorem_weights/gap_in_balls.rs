@@ -1,9 +1,9 @@
 //! The smallest distance of ids, evaluated: balls whose precision doubles until no two ids of a token overlap.
 
-use rayon::prelude::*;
-
 use super::gap_in_logarithms::GapInLogarithms;
 use super::scores::TokenScores;
+use crate::arithmetic::parallel;
+use crate::arithmetic::sorting;
 use crate::arithmetic::{Ball, Interval, Magnitude, Number};
 use crate::context_map::{Groups, Member};
 use crate::error::{Error, Result};
@@ -36,7 +36,7 @@ pub fn within(scores: &TokenScores, groups: &Groups, known: &GapInLogarithms, ma
 
 /// Evaluates all members of all groups and subtracts neighbors.
 pub fn evaluate(scores: &TokenScores, groups: &Groups, max_bits: usize) -> Result<GapInBalls> {
-    let all = groups.0.par_iter().map(|group| of_group(scores, group, max_bits)).collect::<Result<Vec<_>>>()?;
+    let all = parallel::try_map(groups.0.len(), |i| of_group(scores, &groups.0[i], max_bits))?;
     let mut found = GapInBalls { closest: None, ids: groups.0.iter().map(Vec::len).sum(), bits: FIRST_BITS };
     for (bits, steps) in all {
         found.bits = found.bits.max(bits);
@@ -57,7 +57,7 @@ fn of_group(scores: &TokenScores, group: &[Member], max_bits: usize) -> Result<(
     let mut bits = FIRST_BITS.min(max_bits);
     loop {
         let mut ids = ids(scores, group, bits);
-        ids.sort_by(|a, b| {
+        sorting::sort_by(&mut ids, |a, b| {
             let (a, b) = (a.0.midpoint(), b.0.midpoint());
             b.certainly_less(&a).cmp(&a.certainly_less(&b))
         });
@@ -96,7 +96,7 @@ fn ids(scores: &TokenScores, group: &[Member], bits: usize) -> Vec<(Ball, usize)
     let keys: Vec<Ball> = seen.iter().map(|&(_, t)| project(&scores.map.v, t)).collect();
     // The largest score has the largest key or, for a negative query, the smallest.
     let top = if y.is_certainly_positive() { &keys[keys.len() - 1] } else { &keys[0] };
-    let powers: Vec<Ball> = keys.par_iter().map(|p| (y.clone() * (p.clone() - top)).exp()).collect();
+    let powers: Vec<Ball> = parallel::map_slice(&keys, |p| (y.clone() * (p.clone() - top)).exp());
     let id = |m: &Member| {
         let (mut sum, mut z) = (Ball::new(0.0, bits), Ball::new(0.0, bits));
         for t in view.visible(m.token) {

@@ -18,9 +18,9 @@
 
 use std::cmp::Ordering;
 
-use rayon::prelude::*;
-
 use super::scores::TokenScores;
+use crate::arithmetic::parallel;
+use crate::arithmetic::sorting;
 use crate::arithmetic::{Interval, Number};
 use crate::context_map::{Groups, Member};
 
@@ -45,7 +45,7 @@ impl GapInLogarithms {
     /// Compares the contexts of each token.
     pub fn new(scores: &TokenScores, groups: &Groups) -> Self {
         let most_contexts = groups.0.iter().map(Vec::len).max().unwrap_or(1);
-        let all = groups.0.par_iter().map(|group| of_group(scores, group)).collect::<Vec<_>>();
+        let all = parallel::map_slice(&groups.0, |group| of_group(scores, group));
         let mut found = Self { closest: None, pairs: 0, undecided: Vec::new(), most_contexts };
         for (tokens, step) in all.into_iter().flatten() {
             found.pairs += 1;
@@ -72,7 +72,7 @@ impl GapInLogarithms {
 fn of_group(scores: &TokenScores, group: &[Member]) -> Vec<((usize, usize), Option<Interval>)> {
     let query = Query::new(scores, group[0].token);
     let mut contexts: Vec<(Vec<Item>, usize)> = group.iter().map(|m| (query.context(m.token), m.token)).collect();
-    contexts.sort_by(|a, b| compare(&a.0, &b.0).0);
+    sorting::sort_by(&mut contexts, |a, b| compare(&a.0, &b.0).0);
     contexts.windows(2).map(|pair| ((pair[0].1, pair[1].1), query.step(&pair[0].0, &pair[1].0))).collect()
 }
 

@@ -1,12 +1,12 @@
 //! The weights of Theorem 2, as printed and as small as the lemmas allow.
 
 use rand::SeedableRng as _;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 use rand_distr::{Distribution as _, StandardNormal};
-use rayon::prelude::*;
 
 use super::scores::has_duplicates;
 use crate::arithmetic::Interval;
+use crate::arithmetic::parallel;
 use crate::context_map::order::projections;
 use crate::context_map::proved_gaps::{largest, output_length};
 use crate::context_map::token_separation::{TokenSeparation, token_separation, tokens};
@@ -110,7 +110,7 @@ fn certified(
         let shape = Shape::new(&vocabulary, v)?;
         Some(shape.largest_query * shape.width / (shape.gap * shape.smallest_query))
     };
-    let exponents: Vec<Option<f64>> = directions.par_iter().map(exponent).collect();
+    let exponents: Vec<Option<f64>> = parallel::map_slice(&directions, exponent);
     let best = (0..directions.len()).filter(|&i| exponents[i].is_some()).min_by(|&i, &j| {
         let exponent = |i: usize| exponents[i].unwrap_or(f64::INFINITY);
         exponent(i).total_cmp(&exponent(j))

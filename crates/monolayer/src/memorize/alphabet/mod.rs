@@ -16,6 +16,7 @@ use scalars::Scalars;
 use search::{Budget, FoundScalars, search};
 
 use super::settings::Memorizer;
+use crate::arithmetic::sorting;
 use crate::context_map::ContextMap;
 use crate::data::embedding::Embedding;
 use crate::data::positions::Positions;
@@ -192,7 +193,7 @@ fn choose(data: Sequences, memorizer: &Memorizer) -> Option<Choice> {
         alternatives.push(alternative);
     }
     // The most promising ones are searched for longer.
-    considered.sort_by_key(|(i, found)| (found.count.collisions, found.count.units, *i));
+    sorting::sort_by_key(&mut considered, |(i, found)| (found.count.collisions, found.count.units, *i));
     considered.truncate(LONGER);
     for (i, found) in &mut considered {
         let table = &tables[*i].1;
@@ -212,7 +213,7 @@ fn choose(data: Sequences, memorizer: &Memorizer) -> Option<Choice> {
     }
     let least_units = tables[best].1.least_units(found.gates);
     let chosen = alternatives.remove(best);
-    alternatives.sort_by_key(|a| (a.impossible, a.units.unwrap_or(usize::MAX)));
+    sorting::sort_by_key(&mut alternatives, |a| (a.impossible, a.units.unwrap_or(usize::MAX)));
     let architecture = chosen.architecture.clone();
     alternatives.insert(0, chosen);
     Some(Choice {

@@ -1,7 +1,7 @@
 //! The free numbers of a rank-1 layer over one-hot codes: one for each word and place as a key, and one as a query.
 
 use rand::RngExt as _;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::architecture::Reads;

@@ -1,13 +1,13 @@
 //! The search for scalars that need few hidden units: random ones, then the best of them improved step by step, a step that costs
 //! units being taken now and then.
 
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng};
-use rand_chacha::ChaCha8Rng;
-use rayon::prelude::*;
 
 use super::architecture::Gates;
 use super::context_table::{ContextTable, UnitCount};
 use super::scalars::Scalars;
+use crate::arithmetic::parallel;
 
 /// Chains of steps that run side by side; the same on any number of threads.
 const CHAINS: usize = 8;
@@ -55,10 +55,7 @@ pub fn search(
     seed: u64,
     on_tried: &(dyn Fn(usize) + Sync),
 ) -> FoundScalars {
-    let chains: Vec<FoundScalars> = (0..CHAINS)
-        .into_par_iter()
-        .map(|chain| Chain::new(table, allowed, seed, chain).run(budget, on_tried))
-        .collect();
+    let chains = parallel::map(CHAINS, |chain| Chain::new(table, allowed, seed, chain).run(budget, on_tried));
     chains.into_iter().reduce(|best, next| if next.count.better(&best.count) { next } else { best }).expect("a chain")
 }
 

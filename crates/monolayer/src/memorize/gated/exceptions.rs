@@ -7,13 +7,13 @@
 //! run needs: what lies beyond it is above it. So a run costs a place in one halfspace, which has room for many runs of many
 //! words. Runs that no halfspace tells from others, and words at places with too many layers, are left to hinges.
 
-use rayon::prelude::*;
-
 use super::code_points::{CodePoints, Codes, IdScale};
 use super::halfspace_cover::{CoverEffort, Halfspace, Target, cover};
 use super::label_hinges::{self, MostRuns, Run};
 use super::{DEFAULT_STRENGTH, Unit, WordGroup};
 use crate::arithmetic::matrix::Matrix;
+use crate::arithmetic::parallel;
+use crate::arithmetic::sorting;
 
 /// The highest layer; base labels are layer 1. Strengths grow from layer to layer.
 const MOST_LAYERS: usize = 8;
@@ -103,8 +103,7 @@ impl Exceptions<'_> {
         let mut hinged: Vec<bool> = (0..self.groups.len()).map(|g| deep(g) || !wide(g)).collect();
         for round in 0.. {
             let jobs = self.jobs(&layers, &hinged);
-            let found: Vec<(Vec<Halfspace>, Vec<usize>)> =
-                jobs.par_iter().map(|job| self.cover(job, &layers, &hinged)).collect();
+            let found = parallel::map_slice(&jobs, |job| self.cover(job, &layers, &hinged));
             let failed = || jobs.iter().zip(&found).flat_map(|(job, (_, f))| f.iter().map(|&t| job.targets[t].point));
             if failed().next().is_none() {
                 match self.strong_units(&jobs, &found) {
@@ -141,7 +140,7 @@ impl Exceptions<'_> {
                 targets.push((layers[g].of(i), run.label, Target { point: g, ids }));
             }
         }
-        targets.sort_by_key(|&(layer, label, _)| (layer, label));
+        sorting::sort_by_key(&mut targets, |&(layer, label, _)| (layer, label));
         for (layer, label, target) in targets {
             match jobs.last_mut() {
                 Some(job) if (job.layer, job.label) == (layer, label) => job.targets.push(target),
@@ -179,7 +178,7 @@ impl Exceptions<'_> {
         let mut done: Vec<LayerUnit> = Vec::new();
         let mut pairs: Vec<(&LayerTargets, &Halfspace)> =
             jobs.iter().zip(found).flat_map(|(job, (list, _))| list.iter().map(move |h| (job, h))).collect();
-        pairs.sort_by_key(|(job, _)| job.layer);
+        sorting::sort_by_key(&mut pairs, |(job, _)| job.layer);
         for layer in pairs.chunk_by(|a, b| a.0.layer == b.0.layer) {
             let unit = |&(job, halfspace): &(&LayerTargets, &Halfspace)| {
                 let needed = |&t: &usize| self.needed(&job.targets[t], job.label, &done);
@@ -187,7 +186,7 @@ impl Exceptions<'_> {
                 let strength = (1.25 * (needed + 1.0)).log2().ceil().exp2() / halfspace.margin.log2().floor().exp2();
                 LayerUnit { unit: self.unit(halfspace, job.label, strength), label: job.label, strength }
             };
-            let units: Vec<LayerUnit> = layer.par_iter().map(unit).collect();
+            let units = parallel::map_slice(layer, unit);
             // What is not a number is not below the limit.
             if !units.iter().all(|unit| unit.strength < STRONGEST) {
                 return Err(layer[0].0.layer);

@@ -6,10 +6,9 @@
 //! Contexts have one more coordinate, their id. What a normal vector says of the contexts of one point is linear in it, so that
 //! the lowest and the highest id of those that matter stand for all of them.
 
-use rayon::prelude::*;
-
 use super::code_points::{CodePoints, CodeScores, WordSpans, length, on_grid};
 use crate::arithmetic::kernels;
+use crate::arithmetic::parallel;
 
 /// The halfspace `normal . x + id g > threshold`.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,11 +68,10 @@ pub fn cover(
     effort: CoverEffort,
 ) -> (Vec<Halfspace>, Vec<usize>) {
     let spans = points.spans(forbidden);
-    let of_batch = |(b, targets): (usize, &[Target])| {
+    let of_batch = |b: usize, targets: &[Target]| {
         Cover { points, targets, forbidden, spans: &spans, effort, first: b * effort.batch }.run()
     };
-    let batches: Vec<(Vec<Halfspace>, Vec<usize>)> =
-        targets.par_chunks(effort.batch).enumerate().map(of_batch).collect();
+    let batches = parallel::map_chunks(targets, effort.batch, of_batch);
     let (found, failed): (Vec<_>, Vec<_>) = batches.into_iter().unzip();
     (found.concat(), failed.concat())
 }

@@ -27,6 +27,7 @@ use std::collections::HashMap;
 use rayon::prelude::*;
 
 use crate::arithmetic::matrix::Matrix;
+use crate::arithmetic::parallel;
 use crate::context_map::{View, standard_deviation};
 use crate::error::{Error, Result};
 use crate::memorize::settings::Effort;
@@ -162,15 +163,13 @@ impl GatePlan<'_> {
     pub fn units(&self, covered: &Covered, round: fn(f64) -> f64) -> Result<Gated> {
         let Covered { groups, base, strength, word_units, exception_units, gates } = covered;
         let mut units: Vec<Unit> = word_units.iter().chain(exception_units).cloned().collect();
-        let hinges = |(g, gate): &(usize, HingeGate)| {
+        let hinges = |i: usize| {
+            let (g, gate) = &gates[i];
             let word = groups[*g].word as usize;
             let strength = if base[word] == self.default { DEFAULT_STRENGTH } else { strength[word] };
             self.hinges(&groups[*g].runs, gate, (base[word], strength), MostRuns::TWO, round).ok_or_else(ids_too_close)
         };
-        let hinges: Vec<Result<Vec<Unit>>> = gates.par_iter().map(hinges).collect();
-        for hinges in hinges {
-            units.extend(hinges?);
-        }
+        units.extend(parallel::try_map(gates.len(), hinges)?.into_iter().flatten());
         let places = exception_units.iter().filter(|unit| unit.id == 0.0).count();
         let counts = [word_units.len(), places, units.len() - word_units.len() - places];
         let default = self.output(&[(self.default, DEFAULT_STRENGTH)], round);
@@ -270,8 +269,10 @@ impl GatePlan<'_> {
         }
         let list: Vec<(u32, u32)> = (0..base.len() as u32).map(|w| (w, 0)).collect();
         let points = CodePoints::new(words, None, &list);
-        let of_label = |(label, words): (usize, &Vec<usize>)| -> Result<Vec<(Unit, Vec<u32>)>> {
-            let label = label as u32;
+        let with_targets: Vec<u32> = (0..targets.len() as u32).filter(|&l| !targets[l as usize].is_empty()).collect();
+        let of_label = |i: usize| -> Result<Vec<(Unit, Vec<u32>)>> {
+            let label = with_targets[i];
+            let words = &targets[label as usize];
             let targets: Vec<Target> = words.iter().map(|&point| Target { point, ids: (0.0, 0.0) }).collect();
             let other = |(&b, &free): (&u32, &bool)| (b != label && !free).then_some((0.0, 0.0));
             let forbidden: Vec<Option<(f64, f64)>> = base.iter().zip(free).map(other).collect();
@@ -281,11 +282,7 @@ impl GatePlan<'_> {
             }
             Ok(halfspaces.into_iter().map(|h| (self.halfspace_unit(&h, label), h.holds)).collect())
         };
-        // Collected first, so that an error names the first target in order, on any number of threads.
-        let with_targets: Vec<(usize, &Vec<usize>)> =
-            targets.iter().enumerate().filter(|(_, words)| !words.is_empty()).collect();
-        let units: Vec<Result<Vec<_>>> = with_targets.into_par_iter().map(of_label).collect();
-        Ok(units.into_iter().collect::<Result<Vec<_>>>()?.concat())
+        Ok(parallel::try_map(with_targets.len(), of_label)?.concat())
     }
 
     /// A unit that fires inside a halfspace and gives the points it was made for at least 1. Powers of two keep the
@@ -323,7 +320,9 @@ impl GatePlan<'_> {
             None => HashMap::new(),
         };
         let all: Vec<(u32, u32)> = (0..self.view.vectors.words.rows as u32).map(|w| (w, 0)).collect();
-        let of_word = |list: &[usize]| -> Result<Vec<(usize, HingeGate)>> {
+        let by_word: Vec<&[usize]> = hinged.chunk_by(|&a, &b| groups[a].word == groups[b].word).collect();
+        let of_word = |i: usize| -> Result<Vec<(usize, HingeGate)>> {
+            let list = by_word[i];
             let word = groups[list[0]].word as usize;
             let word_gate = alone(words, &all, word).ok_or_else(|| too_close("word", word))?;
             let gate = |&g: &usize| {
@@ -332,9 +331,7 @@ impl GatePlan<'_> {
             };
             Ok(list.iter().map(gate).collect())
         };
-        let by_word: Vec<&[usize]> = hinged.chunk_by(|&a, &b| groups[a].word == groups[b].word).collect();
-        let gates: Vec<Result<Vec<(usize, HingeGate)>>> = by_word.into_par_iter().map(of_word).collect();
-        Ok(gates.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+        Ok(parallel::try_map(by_word.len(), of_word)?.into_iter().flatten().collect())
     }
 
     fn place_count(&self) -> usize {

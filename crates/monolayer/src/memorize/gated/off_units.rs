@@ -8,13 +8,12 @@
 
 use std::collections::HashMap;
 
-use rayon::prelude::*;
-
 use super::Unit;
 use super::stored::Stored;
 use crate::arithmetic::float_model::{DOUBLE, FloatFormat, Up, sum_above};
 use crate::arithmetic::kernels;
 use crate::arithmetic::matrix::Matrix;
+use crate::arithmetic::parallel;
 use crate::arithmetic::sign_codes::SignCodes;
 
 /// A word at a place, and the ids its contexts can have.
@@ -38,8 +37,8 @@ pub fn open_units(stored: &Stored, tokens: &[Token], format: &FloatFormat) -> Ve
         return open;
     }
     let search = ShutSearch::new(stored, tokens, format);
-    let found: Vec<Vec<(usize, u32)>> =
-        (0..search.rows.len()).collect::<Vec<_>>().par_chunks(ROWS).map(|rows| search.run(rows)).collect();
+    let rows: Vec<usize> = (0..search.rows.len()).collect();
+    let found = parallel::map_chunks(&rows, ROWS, |_, rows| search.run(rows));
     for (token, unit) in found.into_iter().flatten() {
         open[token].push(unit);
     }

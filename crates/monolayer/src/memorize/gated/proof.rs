@@ -14,6 +14,7 @@ use super::stored::Stored;
 use super::token_units::{ScoreParts, TokenUnits};
 use crate::arithmetic::float_model::{FloatFormat, Up, sum_above, sum_below};
 use crate::arithmetic::kernels::Real;
+use crate::arithmetic::parallel;
 use crate::context_map::View;
 use crate::data::context::Agreement;
 use crate::memorize::id_rounding::{ContextId, context_ids};
@@ -84,7 +85,7 @@ impl<'a> LabelProver<'a> {
         let Some(parts) = &self.parts else { return LabelProof { ratio } };
         let format = FloatFormat::of::<R>();
         let of_group = |group: &ProofGroup| self.ratios(parts, group, &format);
-        let found: Vec<Vec<f64>> = parts.groups.par_iter().map(of_group).collect();
+        let found: Vec<Vec<f64>> = parallel::map_slice(&parts.groups, of_group);
         for (&token, value) in parts.tokens.iter().zip(found.into_iter().flatten()) {
             ratio[self.view.contexts.of_token[token] as usize] = value;
         }
@@ -135,7 +136,7 @@ impl ModelParts {
                 }
             }
         }
-        let errors: Vec<Up> = ids.par_iter().map(|id| id.error(format)).collect();
+        let errors: Vec<Up> = parallel::map_slice(&ids, |id| id.error(format));
         for group in &mut groups {
             // Nothing is claimed of a token whose id is not known.
             let known = group.members.clone().filter(|&m| errors[m].is_known());

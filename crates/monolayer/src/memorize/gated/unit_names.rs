@@ -1,13 +1,12 @@
 //! What the hidden units of a gated model do, read off its weights, whatever construction made them.
 
-use rayon::prelude::*;
-
 use super::Unit;
 use super::off_units::Token;
 use super::proof::LabelProver;
 use super::stored::Stored;
 use crate::arithmetic::kernels::{Real, dot};
 use crate::arithmetic::matrix::Matrix;
+use crate::arithmetic::parallel;
 use crate::model::Model;
 use crate::model::names::{Coordinate, Firing, ModelNames, NamedUnit, UnitKind};
 
@@ -26,8 +25,7 @@ pub fn names<R: Real>(prover: &LabelProver, model: &Model<R>, context_ids: &[f64
     }
     let words = model.words.as_ref()?.vocabulary.names();
     let namer = UnitNamer { stored, words, labels: &model.head.as_ref()?.labels };
-    let units = firing.par_iter().zip(&stored.units).enumerate();
-    let units = units.map(|(j, (tokens, unit))| namer.unit(j, unit, tokens)).collect();
+    let units = parallel::map(firing.len().min(stored.units.len()), |j| namer.unit(j, &stored.units[j], &firing[j]));
     Some(ModelNames::new([ids.0, ids.1], namer.coordinates(), units))
 }
 

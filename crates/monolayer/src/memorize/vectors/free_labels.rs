@@ -1,13 +1,13 @@
 //! Contexts for which any label will do, along a line of ids.
 
 use crate::arithmetic::matrix::Matrix;
+use crate::arithmetic::sorting;
 
 /// A label for every context: free ones take that of a neighbor along a coordinate, so that they add no change of label.
 /// Between two neighbors with different labels the change is put where there is most room for it.
 pub(in crate::memorize) fn filled(rows: &Matrix<f64>, coordinate: usize, label: &[Option<u32>]) -> Vec<u32> {
     let at = |id: usize| rows.row(id)[coordinate];
-    let mut order: Vec<usize> = (0..rows.rows).collect();
-    order.sort_by(|&a, &b| at(a).total_cmp(&at(b)));
+    let order = sorting::order_by_key(rows.rows, at);
     let mut filled: Vec<u32> = label.iter().map(|label| label.unwrap_or(0)).collect();
     let mut fill = |places: std::ops::Range<usize>, label: u32| order[places].iter().for_each(|&id| filled[id] = label);
     let mut last: Option<(usize, u32)> = None;

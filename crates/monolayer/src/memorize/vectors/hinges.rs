@@ -3,9 +3,9 @@
 //! A unit's row of W1 has a single entry, +1 or -1. So its input is rounded once, in any order of summation and whatever
 //! stands in the other coordinates, and all units of a coordinate see the same float.
 
-use rayon::prelude::*;
-
 use crate::arithmetic::matrix::Matrix;
+use crate::arithmetic::parallel;
+use crate::arithmetic::sorting;
 use crate::arithmetic::{Ball, Interval, Magnitude, Number as _};
 use crate::paper::feed_forward::FeedForward;
 
@@ -66,17 +66,14 @@ impl Readout {
         let curves = self.curves();
         let intervals: Vec<Vec<Interval>> =
             inputs.iter().map(|row| row.iter().map(Ball::to_interval).collect()).collect();
-        let columns: Vec<Vec<Output>> = (0..d)
-            .into_par_iter()
-            .map(|i| {
-                let mut out: Vec<Output> =
-                    inputs.iter().zip(&intervals).map(|(h, known)| self.without_hinges(i, &h[i], known[i])).collect();
-                for curve in &curves {
-                    curve.add(i, inputs, &intervals, &mut out);
-                }
-                out
-            })
-            .collect();
+        let columns: Vec<Vec<Output>> = parallel::map(d, |i| {
+            let mut out: Vec<Output> =
+                inputs.iter().zip(&intervals).map(|(h, known)| self.without_hinges(i, &h[i], known[i])).collect();
+            for curve in &curves {
+                curve.add(i, inputs, &intervals, &mut out);
+            }
+            out
+        });
         (0..inputs.len()).map(|t| columns.iter().map(|column| column[t].clone()).collect()).collect()
     }
 
@@ -108,7 +105,7 @@ impl Readout {
         }
         for curve in &mut curves {
             let side = curve.side;
-            curve.hinges.sort_by(|a, b| (side * a.at).total_cmp(&(side * b.at)));
+            sorting::sort_by(&mut curve.hinges, |a, b| (side * a.at).total_cmp(&(side * b.at)));
         }
         curves
     }
@@ -141,8 +138,7 @@ impl Curve<'_> {
             let h = intervals[t][self.coordinate];
             if side > 0.0 { (h.lo(), h.hi()) } else { (-h.hi(), -h.lo()) }
         };
-        let mut order: Vec<usize> = (0..inputs.len()).collect();
-        order.sort_by(|&a, &b| known(a).0.total_cmp(&known(b).0));
+        let order = sorting::order_by_key(inputs.len(), |t| known(t).0);
         let zero = || Ball::new(0.0, PRECISION);
         let (mut slope, mut offset) = (zero(), zero());
         let (mut slopes, mut offsets) = (Interval::point(0.0), Interval::point(0.0));

@@ -4,6 +4,7 @@
 //! Hinges stand at `s_1 < ... < s_(M-1)`; the bend at `s_j` is the slope from there to `s_(j+1)` minus the slope before.
 
 use crate::arithmetic::matrix::Matrix;
+use crate::arithmetic::sorting;
 use crate::arithmetic::{Ball, Number as _};
 
 use super::hinges::{Hinge, Readout};
@@ -14,8 +15,7 @@ const PRECISION: usize = 256;
 /// The block through given outputs, one row per id, ids told apart by a coordinate of their rows.
 pub fn interpolate(rows: &Matrix<f64>, coordinate: usize, outputs: &Matrix<f64>) -> Readout {
     let s = |id: usize| rows.row(id)[coordinate];
-    let mut order: Vec<usize> = (0..rows.rows).collect();
-    order.sort_by(|&a, &b| s(a).total_cmp(&s(b)));
+    let order = sorting::order_by_key(rows.rows, s);
     let target = |id: usize, i: usize| outputs.row(id)[i] - rows.row(id)[i];
     let b2: Vec<f64> = (0..rows.cols).map(|i| target(order[0], i)).collect();
     let mut curves: Vec<TargetCurve> = b2.iter().map(|&y| TargetCurve::new(y)).collect();

@@ -2,12 +2,13 @@
 
 use rand::RngExt as _;
 use rand::SeedableRng as _;
-use rand_chacha::ChaCha8Rng;
-use rayon::prelude::*;
+use rand::rngs::ChaCha8Rng;
 
 use super::free_labels::filled;
 use super::plateau::Labeled;
 use crate::arithmetic::matrix::Matrix;
+use crate::arithmetic::parallel;
+use crate::arithmetic::sorting;
 use crate::context_map::search::Search;
 use crate::context_map::{Projection, View, standard_deviation};
 use crate::data::Dataset;
@@ -79,10 +80,9 @@ pub(in crate::memorize) fn find_map(
     let candidates = memorizer.candidates.max(1);
     let mut best: Option<MapCandidate> = None;
     for start in (0..candidates).step_by(ROUND) {
-        let round = start..(start + ROUND).min(candidates);
-        let tried = round.len();
+        let tried = ROUND.min(candidates - start);
         // In order, so that the number of threads does not matter.
-        for candidate in round.into_par_iter().map(attempt).collect::<Vec<_>>() {
+        for candidate in parallel::map(tried, |i| attempt(start + i)) {
             if best.as_ref().is_none_or(|best| candidate.gap.gap > best.gap.gap) {
                 best = Some(candidate);
             }
@@ -113,8 +113,7 @@ struct CoordinateGap {
 
 /// Between two neighbors there may be ids without a class: what matters is then the widest step from one to the other.
 fn smallest_gap(ids: &[f64], class: &[Option<u32>]) -> CoordinateGap {
-    let mut order: Vec<usize> = (0..ids.len()).collect();
-    order.sort_by(|&a, &b| ids[a].total_cmp(&ids[b]));
+    let order = sorting::order_by_key(ids.len(), |i| ids[i]);
     let spread = standard_deviation(ids);
     let mut smallest = CoordinateGap { gap: f64::INFINITY, contexts: (0, 0) };
     let (mut last, mut widest): (Option<usize>, f64) = (None, 0.0);

@@ -13,6 +13,7 @@ use dashu_ratio::RBig;
 
 use crate::arithmetic::matrix::Matrix;
 use crate::arithmetic::rational;
+use crate::arithmetic::sorting;
 use crate::model::exact::map_block;
 use crate::paper::feed_forward::FeedForward;
 
@@ -154,8 +155,7 @@ fn relabel(ids: &Labeled, lines: &[IdLine]) -> (Vec<u32>, Vec<LabelRamp>) {
 impl IdLine {
     fn new(rows: &Matrix<f64>, coordinate: usize) -> Self {
         let h = |id: usize| rows.row(id)[coordinate];
-        let mut order: Vec<usize> = (0..rows.rows).collect();
-        order.sort_by(|&a, &b| h(a).total_cmp(&h(b)));
+        let order = sorting::order_by_key(rows.rows, h);
         let mut place = vec![0; rows.rows];
         order.iter().enumerate().for_each(|(i, &id)| place[id] = i);
         let middle = h(order[order.len() / 2]);

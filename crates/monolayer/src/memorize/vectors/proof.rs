@@ -6,12 +6,11 @@
 //! block itself rounds is at most `gamma_k` times the sum of the absolute values of its k terms. Bounds are
 //! rounded up (`arithmetic::float_model`), and one that is not a finite number proves nothing.
 
-use rayon::prelude::*;
-
 use super::hinges::{Output, Readout, ball};
 use super::map_search::first_tokens;
 use crate::arithmetic::float_model::{DOUBLE, Up};
 use crate::arithmetic::matrix::Matrix;
+use crate::arithmetic::parallel;
 use crate::arithmetic::softmax_error::Softmax;
 use crate::arithmetic::{Ball, Interval, Magnitude, Number};
 use crate::context_map::View;
@@ -112,7 +111,8 @@ impl OutputProver<'_> {
         let attention = map_attention(self.attention, |&x| N::from_f64(x));
         let mut wanted: Vec<Vec<usize>> = vec![Vec::new(); view.offsets.len() - 1];
         tokens.iter().enumerate().for_each(|(i, &t)| wanted[view.place(t).0].push(i));
-        let of_sequence = |(sequence, wanted): (usize, &Vec<usize>)| -> Result<Vec<(usize, Vec<Ball>)>> {
+        let of_sequence = |sequence: usize| -> Result<Vec<(usize, Vec<Ball>)>> {
+            let wanted = &wanted[sequence];
             if wanted.is_empty() {
                 return Ok(Vec::new());
             }
@@ -125,7 +125,7 @@ impl OutputProver<'_> {
             let out = attention.apply(&z)?;
             Ok(wanted.iter().map(|&i| (i, out.row(tokens[i] - range.start).iter().map(&ball).collect())).collect())
         };
-        let parts: Vec<_> = wanted.par_iter().enumerate().map(of_sequence).collect::<Result<Vec<_>>>()?;
+        let parts = parallel::try_map(wanted.len(), of_sequence)?;
         let mut rows = vec![Vec::new(); tokens.len()];
         parts.into_iter().flatten().for_each(|(i, row)| rows[i] = row);
         Ok(rows)

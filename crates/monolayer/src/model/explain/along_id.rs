@@ -5,6 +5,7 @@ use super::contributions::ReadOut;
 use super::{Pass, Trace};
 use crate::arithmetic::kernels::Real;
 use crate::arithmetic::matrix::Matrix;
+use crate::arithmetic::sorting;
 use crate::model::Model;
 
 /// The ids for which a unit fires, for a token at its place.
@@ -104,7 +105,7 @@ impl<R: Real> Model<R> {
 
 /// How far away from the token's id, up to `most`, another score becomes the largest, and which.
 fn end(scores: &[f64], mut slopes: Vec<f64>, mut turns: Vec<Turn>, most: f64) -> Option<(f64, usize)> {
-    turns.sort_by(|a, b| a.distance.total_cmp(&b.distance));
+    sorting::sort_by(&mut turns, |a, b| a.distance.total_cmp(&b.distance));
     let best = (1..scores.len()).fold(0, |best, l| if scores[l] > scores[best] { l } else { best });
     let mut scores = scores.to_vec();
     let mut from = 0.0;

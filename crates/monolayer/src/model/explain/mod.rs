@@ -6,9 +6,9 @@
 pub mod along_id;
 pub mod contributions;
 
-use rayon::prelude::*;
-
 use crate::arithmetic::kernels::{Real, dot};
+use crate::arithmetic::parallel;
+use crate::arithmetic::sorting;
 use crate::data::{Dataset, Tokens};
 use crate::error::{Error, Result};
 use crate::model::{AttentionSums, Inputs, Model, forward};
@@ -125,7 +125,7 @@ impl<R: Real> Model<R> {
             let (bounds, range) = self.along_id(&pass, t, &trace, reach);
             Explanation { weights: self.weights(&pass, t, inputs.start), trace, contributions, rounding, bounds, range }
         };
-        Ok((first..pass.firing.len()).into_par_iter().map(explained).collect())
+        Ok(parallel::map(pass.firing.len() - first, |t| explained(first + t)))
     }
 
     /// A sequence's tokens as they are, before attention, and after it.
@@ -193,7 +193,8 @@ impl<R: Real> Model<R> {
         let Some(word) = vocabulary.get(known.name(own[t])) else { return Ok(Vec::new()) };
         let inputs = self.inputs(data)?;
         let first = usize::from(inputs.start);
-        let in_sequence = |(i, range): (usize, std::ops::Range<usize>)| -> Vec<Neighbor> {
+        let in_sequence = |i: usize| -> Vec<Neighbor> {
+            let range = data.range(i);
             let here = |u: &usize| ids[*u] == word && (self.positions.is_none() || *u - range.start == t);
             let mut places = range.clone().filter(here).peekable();
             if places.peek().is_none() {
@@ -203,10 +204,9 @@ impl<R: Real> Model<R> {
             let Some(ids) = self.ids(&before, &attended) else { return Vec::new() };
             places.map(|token| Neighbor { token, id: ids[token - range.start + first] }).collect()
         };
-        let mut found: Vec<Neighbor> =
-            data.ranges().enumerate().collect::<Vec<_>>().into_par_iter().flat_map_iter(in_sequence).collect();
+        let mut found: Vec<Neighbor> = parallel::map(data.sequences(), in_sequence).into_iter().flatten().collect();
         found.retain(|other| other.id != id);
-        found.sort_by(|a, b| (a.id - id).abs().total_cmp(&(b.id - id).abs()));
+        sorting::sort_by(&mut found, |a, b| (a.id - id).abs().total_cmp(&(b.id - id).abs()));
         found.dedup_by(|a, b| a.id == b.id);
         Ok(found)
     }

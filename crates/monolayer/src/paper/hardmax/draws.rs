@@ -1,13 +1,13 @@
 //! Theorem 1 on random layers.
 
 use dashu_ratio::RBig;
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
-use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution as _, StandardNormal};
-use rayon::prelude::*;
 
 use super::{HardmaxLayer, line, pair, printed_pair, witness};
 use crate::arithmetic::matrix::Matrix;
+use crate::arithmetic::parallel;
 use crate::arithmetic::rational;
 use crate::error::Result;
 use crate::paper::attention::{Attention, AttentionHead, AttentionKind, Mask};
@@ -39,7 +39,7 @@ pub fn draws(layers: usize, length: usize, seed: u64) -> Result<Tally> {
         let (attention, v) = draw(seed, stream as u64);
         look(&HardmaxLayer::new(&attention), &v, length)
     };
-    (0..layers).into_par_iter().map(one).try_reduce(Tally::default, |a, b| Ok(a.plus(&b)))
+    Ok(parallel::try_map(layers, one)?.iter().fold(Tally::default(), |a, b| a.plus(b)))
 }
 
 /// Runs one layer on the pair and on the printed one.

@@ -1,13 +1,13 @@
 //! Theorems A and B on random layers.
 
 use dashu_ratio::RBig;
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
-use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution as _, StandardNormal};
-use rayon::prelude::*;
 
 use super::{Instance, collision, plus_identity, product, times, twin};
 use crate::arithmetic::matrix::Matrix;
+use crate::arithmetic::parallel;
 use crate::arithmetic::rational;
 use crate::error::Result;
 use crate::paper::attention::{Attention, AttentionHead, AttentionKind, Mask};
@@ -43,8 +43,8 @@ pub fn collisions(layers: usize, length: usize, seed: u64, on_layer: impl Fn() +
         singular: a.singular + b.singular,
         distance: if a.layers > 0 && (b.layers == 0 || a.distance < b.distance) { a.distance } else { b.distance },
     };
-    let none = || CollisionTally { layers: 0, colliding: 0, singular: 0, distance: RBig::ZERO };
-    (0..layers).into_par_iter().map(one).try_reduce(none, |a, b| Ok(both(a, b)))
+    let none = CollisionTally { layers: 0, colliding: 0, singular: 0, distance: RBig::ZERO };
+    Ok(parallel::try_map(layers, one)?.into_iter().fold(none, both))
 }
 
 /// What was seen of Theorem B on random layers.
@@ -87,8 +87,8 @@ pub fn twins(
         same_scores: a.same_scores + b.same_scores,
         distance: a.distance.min(b.distance),
     };
-    let none = || TwinTally { layers: 0, colliding: 0, same_scores: 0, distance: f64::INFINITY };
-    (0..layers).into_par_iter().map(one).try_reduce(none, |a, b| Ok(both(a, b)))
+    let none = TwinTally { layers: 0, colliding: 0, same_scores: 0, distance: f64::INFINITY };
+    Ok(parallel::try_map(layers, one)?.into_iter().fold(none, both))
 }
 
 /// A layer of 1 to 8 heads of size 1 to 8 on tokens of dimension 1 to 8: that of a number under a seed. Weights are normal, of

@@ -9,7 +9,7 @@ use monolayer::paper::attention::Mask;
 use monolayer::{Dataset, Memorizer, Method, Precision};
 use rand::RngExt as _;
 use rand::SeedableRng as _;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 
 /// Writes dataset number `number` and its codes into a directory, and says how to compile it.
 pub fn draw(number: u64, dir: &Path) -> (Dataset, Memorizer<'static>) {

@@ -8,7 +8,7 @@ use monolayer::paper::feed_forward::FeedForward;
 use monolayer::paper::transformer::{Layer, Transformer};
 use proptest::prelude::*;
 use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 /// What a Transformer is made of, and sequences of tokens out of a small vocabulary, so that tokens repeat.
