@@ -3,6 +3,9 @@
 //! In a model of words with one layer, a unit computes `w1 . x + w1 . (W_O mixture) + b1`, x being the word's code plus the
 //! place's. The mixture of values is bounded by the largest value of any token, so a unit whose sum stays below 0 for
 //! every place and every mixture never fires for the word. In a compiled model nearly all are like that for each word.
+//!
+//! Without places, what a unit reads of a word's own coordinates is the same whatever the context. These are summed once for each
+//! word, those that attention writes to behind them: one of the orders of summation.
 
 use crate::arithmetic::kernels::Parallelism;
 use crate::arithmetic::parallel;
@@ -21,15 +24,49 @@ const WORTHWHILE: usize = 16;
 /// A mean of values is off by less than this share of the largest one, in sums of at most [`Sparse::most_tokens`] tokens.
 const MEAN_ERROR: f64 = 1.0 / 64.0;
 
+/// Attention that writes to more coordinates than this is read with all others.
+const FEW: usize = 4;
+
 /// Which units can fire for which word, and what they add where.
 #[derive(Debug, Clone)]
 pub struct Sparse<R> {
     /// The most that a unit reads of anything but a word's code.
     largest_input: Vec<f64>,
+    /// The coordinates that attention writes to, where these are few and all others are those of the word alone.
+    written: Option<Vec<usize>>,
     /// For each word that was looked at, the units that can fire for it.
-    open: Vec<Option<Vec<u32>>>,
+    open: Vec<Option<OpenUnits<R>>>,
     /// For each unit, the coordinates it adds to, with its weights.
     outputs: Vec<Vec<(u32, R)>>,
+}
+
+/// The units that can fire for a word.
+#[derive(Debug, Clone)]
+struct OpenUnits<R> {
+    units: Vec<u32>,
+    /// For each unit, its weights of the coordinates that attention writes to, and its sum over all others: the same for every
+    /// token of the word. Empty where that is not known.
+    weights: Vec<R>,
+    sums: Vec<R>,
+}
+
+impl<R: Real> OpenUnits<R> {
+    fn new(units: Vec<u32>, block: &FeedForward<R>, code: &[R], written: Option<&[usize]>) -> Self {
+        let Some(written) = written else { return Self { units, weights: Vec::new(), sums: Vec::new() } };
+        let mut others = code.to_vec();
+        written.iter().for_each(|&c| others[c] = R::ZERO);
+        let rows = || units.iter().map(|&j| block.w1.row(j as usize));
+        let weights = rows().flat_map(|row| written.iter().map(|&c| row[c])).collect();
+        let sums = rows().map(|row| dot(row, &others)).collect();
+        Self { units, weights, sums }
+    }
+}
+
+fn dot<R: Real>(a: &[R], b: &[R]) -> R {
+    kernels::vectorized(
+        #[inline(always)]
+        || kernels::dot(a, b),
+    )
 }
 
 impl<R: Real> Sparse<R> {
@@ -45,6 +82,7 @@ impl<R: Real> Sparse<R> {
         };
         Some(Self {
             largest_input: largest_input(model, block),
+            written: written(model).filter(|written| written.len() <= FEW),
             open: vec![None; words.embedding.rows],
             outputs: parallel::map(q, output),
         })
@@ -73,19 +111,22 @@ impl<R: Real> Sparse<R> {
     pub fn look_at(&mut self, model: &Model<R>, words: &[usize]) -> usize {
         let (Some(of), Some(block)) = (&model.words, &model.transformer.layers[0].feed_forward) else { return 0 };
         let (q, largest_input) = (block.b1.len(), &self.largest_input);
-        let look = |_: usize, chunk: &[usize]| -> Vec<Vec<u32>> {
+        let look = |_: usize, chunk: &[usize]| -> Vec<OpenUnits<R>> {
             let rows: Vec<R> = chunk.iter().flat_map(|&w| of.embedding.row(w)).copied().collect();
             let mut sums = vec![R::ZERO; chunk.len() * q];
             kernels::product(&rows, &block.w1.data, block.w1.cols, &mut sums, false, Parallelism::None);
             // A sum that is not a number may be anything.
             let off = |sum: R, j: usize| sum.to_f64() + largest_input[j] <= 0.0;
-            let open = |row: &[R]| (0..q).filter(|&j| !off(row[j], j)).map(|j| j as u32).collect();
-            sums.chunks_exact(q).map(open).collect()
+            let open = |(&w, row): (&usize, &[R])| {
+                let units = (0..q).filter(|&j| !off(row[j], j)).map(|j| j as u32).collect();
+                OpenUnits::new(units, block, of.embedding.row(w), self.written.as_deref())
+            };
+            chunk.iter().zip(sums.chunks_exact(q)).map(open).collect()
         };
-        let lists: Vec<Vec<Vec<u32>>> = parallel::map_chunks(words, BLOCK, look);
+        let lists: Vec<Vec<OpenUnits<R>>> = parallel::map_chunks(words, BLOCK, look);
         let mut total = 0;
         for (&w, list) in words.iter().zip(lists.into_iter().flatten()) {
-            total += list.len();
+            total += list.units.len();
             self.open[w] = Some(list);
         }
         total
@@ -96,14 +137,17 @@ impl<R: Real> Sparse<R> {
         let d = block.b2.len();
         let mut before = vec![R::ZERO; d];
         for (&word, row) in words.iter().zip(h.chunks_exact_mut(d)) {
+            let Some(open) = &self.open[word as usize] else { continue };
             before.copy_from_slice(row);
             row.iter_mut().zip(&block.b2).for_each(|(h, &b)| *h += b);
-            for &j in self.open[word as usize].iter().flatten() {
-                let w1 = block.w1.row(j as usize);
-                let sum = kernels::vectorized(
-                    #[inline(always)]
-                    || kernels::dot(w1, &before),
-                );
+            for (i, &j) in open.units.iter().enumerate() {
+                let sum = match &self.written {
+                    Some(written) => {
+                        let weights = &open.weights[i * written.len()..][..written.len()];
+                        weights.iter().zip(written).fold(open.sums[i], |sum, (&w, &c)| sum + w * before[c])
+                    }
+                    None => dot(block.w1.row(j as usize), &before),
+                };
                 let x = sum + block.b1[j as usize];
                 if x > R::ZERO {
                     self.outputs[j as usize].iter().for_each(|&(c, w)| row[c as usize] += w * x);
@@ -111,6 +155,13 @@ impl<R: Real> Sparse<R> {
             }
         }
     }
+}
+
+/// The coordinates that attention writes to; nothing where places are written to others.
+fn written<R: Real>(model: &Model<R>) -> Option<Vec<usize>> {
+    let heads = || model.transformer.layers[0].attention.iter().flat_map(|attention| &attention.heads);
+    let writes = |c: &usize| heads().any(|head| head.w_o.row(*c).iter().any(|&w| w != R::ZERO));
+    model.positions.is_none().then(|| (0..model.transformer.d).filter(writes).collect())
 }
 
 /// The most that places, attention and bias can add to what each unit reads of a word's code, rounding included.
