@@ -44,9 +44,10 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
             changes.iter().for_each(|change| {
                 let _ = writeln!(text, "{}", report::change(change, first));
             });
+            let plural = if changes.len() == 1 { "" } else { "s" };
             let _ = writeln!(
                 text,
-                "{} changes, as difference.json states; monolayer verify --against checks it",
+                "{} change{plural}, as difference.json states; monolayer verify --against checks it",
                 count(changes.len())
             );
         }

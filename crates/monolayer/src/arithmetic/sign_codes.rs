@@ -2,7 +2,7 @@
 //! at a time add up to.
 
 // Only what is inlined into the closure is compiled for wider vector units.
-#![allow(clippy::inline_always)]
+#![allow(clippy::inline_always, clippy::needless_range_loop)]
 
 use super::matrix::Matrix;
 
@@ -149,16 +149,19 @@ fn block_sums(
         let halves = [bytes, avx2._mm256_srli_epi16::<4>(bytes)];
         for (table, signs) in tables.iter().zip(halves) {
             let signs = avx2._mm256_and_si256(signs, half);
-            let [low, high] = table.map(|table| avx2._mm256_shuffle_epi8(pulp::cast(table), signs));
+            let low = avx2._mm256_shuffle_epi8(pulp::cast(table[0]), signs);
+            let high = avx2._mm256_shuffle_epi8(pulp::cast(table[1]), signs);
             sums[0] = avx2._mm256_add_epi16(sums[0], avx2._mm256_unpacklo_epi8(low, high));
             sums[1] = avx2._mm256_add_epi16(sums[1], avx2._mm256_unpackhi_epi8(low, high));
         }
     }
     // Bytes are paired within each half of a vector.
-    let [first, second]: [[[i16; 8]; 2]; 2] = sums.map(pulp::cast);
+    let (first, second): ([[i16; 8]; 2], [[i16; 8]; 2]) = (pulp::cast(sums[0]), pulp::cast(sums[1]));
     let mut out = [0.0; LANES];
     for (out, sums) in out.as_chunks_mut::<8>().0.iter_mut().zip([first[0], second[0], first[1], second[1]]) {
-        *out = sums.map(f64::from);
+        for i in 0..8 {
+            out[i] = f64::from(sums[i]);
+        }
     }
     out
 }
