@@ -362,8 +362,8 @@ mod tests {
     use super::*;
     use crate::edit::site::Site;
     use crate::{Dataset, Memorizer, Precision};
+    use rand::rngs::ChaCha8Rng;
     use rand::{RngExt as _, SeedableRng as _};
-    use rand_chacha::ChaCha8Rng;
 
     /// Sums over sorted units hold what units say one by one, for intervals of all widths, at bends and beside them.
     #[test]

@@ -28,13 +28,13 @@ use std::ops::Range;
 pub fn knots(runs: &[u32], labels: usize, most: usize) -> Vec<usize> {
     let mut state = Pairs::new(runs, labels, Start::Flat);
     let (mut found, mut first) = (Vec::new(), 0);
-    for j in 1..runs.len() {
-        if j - first >= most || !state.has_segments(runs[j]) {
+    for (j, &label) in runs.iter().enumerate().skip(1) {
+        if j - first >= most || !state.has_segments(label) {
             state.knot_within();
             found.push(j - 1);
             first = j - 1;
         }
-        state.show(runs[j]);
+        state.show(label);
     }
     found
 }
