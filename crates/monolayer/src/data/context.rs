@@ -145,7 +145,7 @@ fn times(a: u64, b: u64) -> u64 {
     (u128::from(a) * u128::from(b) % u128::from(PRIME)) as u64
 }
 
-/// A fingerprint of a multiset of tokens: the sum of a random number per token, modulo two primes of 61 bits each.
+/// A fingerprint of a multiset of tokens: the sums of two random numbers per token, modulo a prime of 61 bits.
 /// Divided by the multiset's size it depends on the normalized multiset alone, and different ones agree with
 /// probability about 2^-122.
 #[derive(Debug, Default, Clone, Copy)]

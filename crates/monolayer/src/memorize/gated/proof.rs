@@ -1,5 +1,5 @@
 //! The proof that a gated model gets a token right in floating point, in any order of summation, at a cost that grows with
-//! the data: for each word and place, the units that are not proved shut (`shut_units`) are looked at, and no others.
+//! the data: for each word and place, the units that are not proved shut (`off_units`) are looked at, and no others.
 //!
 //! The proof speaks of the stored numbers (`stored`), whatever the sizes of the codes: of machine numbers of a
 //! `FloatFormat`, with subnormal numbers and without overflow, and an exponential within
