@@ -119,15 +119,11 @@ impl<'a> TokenLines<'a> {
         }
         let open = OpenUnit::new(unit, &self.code);
         let (before, error) = open.before(self.range, &self.format);
-        let outputs = || unit.output.iter().copied().enumerate().filter(|&(_, o)| o != 0.0).collect();
-        (sum_above(before[0].max(before[1]), error.get()) > 0.0).then(|| Line {
-            unit,
-            start: open.start,
-            error,
-            outputs: outputs(),
-            gains: OnceCell::new(),
-            effects: OnceCell::new(),
-        })
+        if stays_shut(before, error) {
+            return None;
+        }
+        let outputs = unit.output.iter().copied().enumerate().filter(|&(_, o)| o != 0.0).collect();
+        Some(Line { unit, start: open.start, error, outputs, gains: OnceCell::new(), effects: OnceCell::new() })
     }
 
     fn sort(&mut self) {
@@ -182,8 +178,7 @@ impl Line<'_> {
 
     /// Whether it may fire for an id of an interval.
     pub fn may_fire(&self, ids: Ids) -> bool {
-        let before = self.before(ids);
-        sum_above(before[0].max(before[1]), self.error.get()) > 0.0
+        !stays_shut(self.before(ids), self.error)
     }
 
     /// The id at which it begins or ends to fire, and how far rounding moves that; none where there is no such id.
@@ -236,6 +231,12 @@ impl Line<'_> {
         };
         self.effects.get_or_init(|| stored.head.iter_rows().map(effect).collect())
     }
+}
+
+/// Whether a unit with these values at the ends of an interval, but for an error, certainly does not fire in it. Of what is not a
+/// number nothing is certain.
+fn stays_shut(before: [f64; 2], error: Up) -> bool {
+    before.iter().all(|&before| sum_above(before, error.get()) <= 0.0)
 }
 
 /// How far from a bend a unit is looked at closely, over how far rounding moves it.
@@ -297,11 +298,14 @@ impl<'b, 'a> PartialSums<'b, 'a> {
     /// One unit.
     pub fn add(&mut self, line: &'b Line<'a>) {
         let before = line.before(self.ids);
-        let most = sum_above(before[0].max(before[1]), line.error.get());
-        if most <= 0.0 {
+        if stays_shut(before, line.error) {
             return;
         }
-        let (most, certain) = (Up::new(most), sum_below(before[0].min(before[1]), -line.error.get()) >= 0.0);
+        let error = line.error.get();
+        // What is not a number stays so.
+        let most =
+            before.map(|before| sum_above(before, error)).map(|most| Up::new(if most < 0.0 { 0.0 } else { most }));
+        let (most, certain) = (most[0].max(most[1]), before.iter().all(|&before| sum_below(before, -error) >= 0.0));
         self.looked.push((line, most, certain));
         if !certain {
             self.doubtful.push((line, most));
@@ -415,5 +419,29 @@ mod tests {
             }
         }
         assert!(firing > 1000 && doubtful > 100, "{firing} {doubtful}");
+    }
+
+    /// A unit whose sum overflows to what is not a number may fire, for all that is known.
+    #[test]
+    fn what_is_not_a_number_may_fire() {
+        let data = Dataset::from_sequences(&[["a", "b"], ["b", "b"]], &[["X", "Y"], ["Y", "Z"]]).unwrap();
+        let model = Memorizer::new().precision(Precision::F64).compile(&data).unwrap().model().clone();
+        let site = Site::new(&model).unwrap();
+        let token = TokenLines::new(&site.stored, (0, 0), site.range, site.format);
+        let output = vec![1.0; site.stored.head.cols];
+        for (weight, id) in [(f64::MAX, -f64::MAX), (-f64::MAX, f64::MAX), (f64::MAX, 0.0), (f64::MAX, f64::MAX)] {
+            // Weights of both signs for the word's own entries: sums of either sign overflow on the way.
+            let code: Vec<f64> =
+                token.code.iter().enumerate().map(|(i, x)| if i % 2 == 0 { weight * x } else { -weight * x }).collect();
+            let unit = Unit { code, id, bias: 0.0, output: output.clone() };
+            let line = token.line(&unit).expect("it may fire");
+            assert!(line.may_fire(site.range));
+            let mut sums = PartialSums::new(site.range, token.constant, token.rounding);
+            sums.add(&line);
+            assert_eq!(sums.doubtful.len(), 1);
+            assert_eq!(sums.doubtful[0].1, Up::UNKNOWN);
+        }
+        assert!(!stays_shut([f64::NAN, -1.0], Up::ZERO) && !stays_shut([-1.0, f64::NAN], Up::ZERO));
+        assert!(stays_shut([-1.0, -2.0], Up::ZERO));
     }
 }

@@ -137,7 +137,7 @@ impl<R: Real> Sparse<R> {
         let d = block.b2.len();
         let mut before = vec![R::ZERO; d];
         for (&word, row) in words.iter().zip(h.chunks_exact_mut(d)) {
-            let Some(open) = &self.open[word as usize] else { continue };
+            let open = self.open[word as usize].as_ref().expect("the word was looked at");
             before.copy_from_slice(row);
             row.iter_mut().zip(&block.b2).for_each(|(h, &b)| *h += b);
             for (i, &j) in open.units.iter().enumerate() {
@@ -204,4 +204,46 @@ fn largest_input<R: Real>(model: &Model<R>, block: &FeedForward<R>) -> Vec<f64> 
         *largest_input += share * (size + largest_input.abs());
     }
     largest_input
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Split;
+    use crate::model::AnyModel;
+    use crate::{Dataset, Memorizer, Precision};
+
+    /// Through gates, with the sums of a word's own coordinates formed once, a token gets what plain sums give it.
+    #[test]
+    fn as_plain_sums() {
+        let text = "a rose is a rose is a rose and no rose is like a rose that is no rose and that is all";
+        let data = Dataset::from_text(text, Split::Word).unwrap();
+        let compiled = Memorizer::new().text(Split::Word).precision(Precision::F64).compile(&data).unwrap();
+        let AnyModel::F64(model) = compiled.model() else { panic!("a model in f64") };
+        let (words, block) =
+            (model.words.as_ref().unwrap(), model.transformer.layers[0].feed_forward.as_ref().unwrap());
+        let mut sparse = Sparse::new(model).unwrap();
+        let written = sparse.written.clone().unwrap();
+        assert_eq!(written.len(), 1);
+        let all: Vec<usize> = (0..words.embedding.rows).collect();
+        assert!(sparse.look_at(model, &all) > 0);
+        let mut fired = 0;
+        for word in all {
+            for id in [-3.0, -0.5, 0.0, 0.25, 2.0] {
+                let mut h = words.embedding.row(word).to_vec();
+                h[written[0]] += id;
+                let mut plain: Vec<f64> = h.iter().zip(&block.b2).map(|(h, b)| h + b).collect();
+                for j in 0..block.b1.len() {
+                    let x = block.w1.row(j).iter().zip(&h).map(|(w, h)| w * h).sum::<f64>() + block.b1[j];
+                    plain.iter_mut().enumerate().for_each(|(c, out)| *out += block.w2.row(c)[j] * x.max(0.0));
+                    fired += usize::from(x > 0.0);
+                }
+                sparse.feed_forward(block, &[word as u32], &mut h);
+                for (a, b) in h.iter().zip(&plain) {
+                    assert!((a - b).abs() <= 1e-9 * (1.0 + b.abs()), "{word} {id}: {a} {b}");
+                }
+            }
+        }
+        assert!(fired > 0);
+    }
 }

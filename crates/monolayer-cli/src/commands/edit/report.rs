@@ -99,7 +99,7 @@ pub fn text(edits: &[Edit], edited: &Edited, editor: &Editor, from: &Path, out: 
         Some(out) => writeln!(
             text,
             "next: monolayer verify {0} --against {1}\n\
-             no certificate.json, the old one was about other numbers: monolayer verify {0} DATA proves labels",
+             there is no certificate.json: the old one is about other weights. monolayer verify {0} DATA checks labels",
             out.display(),
             from.display()
         ),
