@@ -114,6 +114,11 @@ pub fn feed_forward<R: Real>(block: &FeedForward<R>, d: usize, h: &mut [R]) {
     feed_forward_seen(block, d, h, |_, _, _| ());
 }
 
+/// [`feed_forward`] in single precision, compiled here: a generic function is compiled by its caller, who may optimize less.
+pub fn feed_forward_single(block: &FeedForward<f32>, d: usize, h: &mut [f32]) {
+    feed_forward(block, d, h);
+}
+
 /// [`feed_forward`]; `see` is shown, for a token, the values of the hidden units from a number on.
 pub fn feed_forward_seen<R: Real>(
     block: &FeedForward<R>,
