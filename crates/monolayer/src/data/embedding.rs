@@ -12,6 +12,7 @@ use rand_distr::{Distribution, StandardNormal};
 
 use crate::arithmetic::matrix::Matrix;
 use crate::data::Vocabulary;
+use crate::data::far_codes;
 use crate::error::{Error, Location, Result};
 
 /// Where the vectors of words come from.
@@ -31,6 +32,8 @@ pub enum Embedding {
     OneHot,
     /// Entries +1 and -1.
     Sign(usize),
+    /// Entries +1 and -1, 32 or 64 of them, any two vectors far apart ([`far_codes`]).
+    Far(usize),
     /// Standard normal entries, rounded to single precision so that every model holds them exactly.
     Random(usize),
     /// A text file: a word and its numbers per line, separated by spaces.
@@ -49,6 +52,7 @@ impl FromStr for Embedding {
         match text.split_once(':') {
             None if text == "one-hot" => Ok(Self::OneHot),
             Some(("sign", d)) => dimension(d).map(Self::Sign),
+            Some(("far", d)) => dimension(d).map(Self::Far),
             Some(("random", d)) => dimension(d).map(Self::Random),
             _ => Ok(Self::File(text.into())),
         }
@@ -61,6 +65,7 @@ impl Embedding {
         match self {
             Self::OneHot => Ok(Matrix::from_fn(words.len(), words.len(), |word, i| if word == i { 1.0 } else { 0.0 })),
             Self::Sign(d) => distinct(words, *d, |word, attempt| signs(*d, seed, word, attempt)),
+            Self::Far(d) => far_codes::codes(*d, words.len(), seed),
             Self::Random(d) => distinct(words, *d, |word, attempt| normals(*d, seed, word, attempt)),
             Self::File(path) => read(path, words),
         }

@@ -1,6 +1,7 @@
 //! Datasets and what is made of them before any weight is chosen: readers, vectors for words and positions, the contexts
 //! of Definition 2 and the separatedness of Definition 1.
 
+mod ambiguous;
 mod canonical;
 mod class_name;
 pub mod context;
@@ -8,6 +9,7 @@ mod covered_sequences;
 mod dataset;
 pub mod embedding;
 pub mod entities;
+pub mod far_codes;
 pub(crate) mod free_label;
 mod from_memory;
 mod label_bytes;
@@ -23,6 +25,7 @@ pub mod token_vectors;
 mod word_majority;
 mod zipf;
 
+pub use ambiguous::ambiguous_corpus;
 pub use class_name::ClassName;
 pub use covered_sequences::CoveredSequences;
 pub use dataset::{Dataset, Labels, Names, Orderings, Tokens, Vocabulary, Written};

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use crate::arithmetic::matrix::Matrix;
 use crate::data::Vocabulary;
 use crate::data::embedding::Embedding;
+use crate::data::far_codes;
 use crate::data::separation::separation;
 use crate::error::{Error, Result};
 
@@ -31,6 +32,8 @@ pub enum Positions {
     OneHot,
     /// Entries +1 and -1.
     Sign(usize),
+    /// Entries +1 and -1, any two vectors far apart.
+    Far(usize),
     /// Standard normal entries.
     Random(usize),
     /// A text file: a place, from 1, and its numbers per line.
@@ -47,6 +50,7 @@ impl FromStr for Positions {
             _ => match text.parse()? {
                 Embedding::OneHot => Self::OneHot,
                 Embedding::Sign(d) => Self::Sign(d),
+                Embedding::Far(d) => Self::Far(d),
                 Embedding::Random(d) => Self::Random(d),
                 Embedding::File(path) => Self::File(path),
             },
@@ -65,10 +69,13 @@ impl Positions {
             places.add(&place.to_string());
         }
         match self {
-            Self::Auto | Self::Sign(SIGN_DIMENSION) if length <= GOLD_CODES => Ok(gold_codes(length)),
+            Self::Auto | Self::Sign(SIGN_DIMENSION) if length <= FAR_PLACES => {
+                far_codes::codes(SIGN_DIMENSION, length, 0)
+            }
             Self::Auto => Embedding::Sign(SIGN_DIMENSION).codes(&places, seed),
             Self::OneHot => Embedding::OneHot.codes(&places, seed),
             Self::Sign(d) => Embedding::Sign(*d).codes(&places, seed),
+            Self::Far(d) => Embedding::Far(*d).codes(&places, seed),
             Self::Random(d) => Embedding::Random(*d).codes(&places, seed),
             Self::File(path) => Embedding::File(path.clone()).codes(&places, seed),
             Self::None => Err(Error::setting("no positions were asked for", "choose other `positions`")),
@@ -85,58 +92,12 @@ pub fn far_steps(vectors: &Matrix<f64>, length: usize) -> Matrix<f64> {
     Matrix::from_fn(length, vectors.cols, |k, j| if j == 0 { (k + 1) as f64 * c } else { 0.0 })
 }
 
-/// How many sign codes [`gold_codes`] has.
-const GOLD_CODES: usize = 2048;
-
-/// Sign codes of dimension 32 any two of which differ in at least 12 entries, which random ones of this number do not: the
-/// extended double-error-correcting BCH code. The code of (a, b, c) has the sign of `Tr(a x^3 + b x) + c` at each x of the
-/// field with 32 elements.
-fn gold_codes(count: usize) -> Matrix<f64> {
-    let code = |index: usize, x: u32| {
-        let (a, b, c) = (index as u32 / 64, index as u32 / 2 % 32, index as u32 % 2);
-        let cube = field_times(x, field_times(x, x));
-        let bit = trace(field_times(a, cube) ^ field_times(b, x)) ^ c;
-        if bit == 1 { 1.0 } else { -1.0 }
-    };
-    Matrix::from_fn(count, SIGN_DIMENSION, |index, x| code(index, x as u32))
-}
-
-/// The product in the field with 32 elements, polynomials over {0, 1} modulo t^5 + t^2 + 1.
-fn field_times(a: u32, b: u32) -> u32 {
-    let mut product = (0..5).filter(|i| b >> i & 1 == 1).fold(0, |sum, i| sum ^ (a << i));
-    for i in (5..9).rev() {
-        if product >> i & 1 == 1 {
-            product ^= 0b10_0101 << (i - 5);
-        }
-    }
-    product
-}
-
-/// The trace from the field with 32 elements to {0, 1}: x + x^2 + x^4 + x^8 + x^16.
-fn trace(x: u32) -> u32 {
-    let mut power = x;
-    let mut sum = 0;
-    for _ in 0..5 {
-        sum ^= power;
-        power = field_times(power, power);
-    }
-    sum
-}
+/// Up to so many places get [`far_codes`], any two of which differ in at least 12 entries, which random ones do not.
+const FAR_PLACES: usize = 2048;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn gold_codes_are_far_apart() {
-        let codes = gold_codes(GOLD_CODES);
-        let differ = |a: &[f64], b: &[f64]| a.iter().zip(b).filter(|(x, y)| x != y).count();
-        let nearest = (0..codes.rows)
-            .flat_map(|i| (0..i).map(move |j| (i, j)))
-            .map(|(i, j)| differ(codes.row(i), codes.row(j)))
-            .min();
-        assert_eq!(nearest, Some(12));
-    }
 
     #[test]
     fn far_steps_keep_the_separation() {

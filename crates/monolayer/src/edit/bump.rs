@@ -67,7 +67,7 @@ impl Workshop<'_> {
 
     fn unit(&self, id: f64, bias: f64, gain: f64) -> Unit {
         let output = self.direction.iter().map(|&o| (self.round)(o * gain)).collect();
-        Unit { code: self.gate.code.clone(), id, bias, output }
+        Unit { code: self.gate.code.clone().into(), id, bias, output }
     }
 
     fn hinge(&self, leftward: bool, bias: f64, gain: f64) -> Unit {

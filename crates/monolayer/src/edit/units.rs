@@ -27,7 +27,7 @@ fn add<R: Real>(model: &mut Model<R>, units: &[Unit], used: usize) {
     if let Some(block) = block {
         for (j, unit) in (first..).zip(units) {
             let row = block.w1.row_mut(j);
-            row.iter_mut().zip(&unit.code).for_each(|(w, &x)| *w = R::from_f64(x));
+            row.iter_mut().zip(&*unit.code).for_each(|(w, &x)| *w = R::from_f64(x));
             row[used] = R::from_f64(unit.id);
             block.b1[j] = R::from_f64(unit.bias);
             for (c, &x) in unit.output.iter().enumerate() {

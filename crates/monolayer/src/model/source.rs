@@ -119,6 +119,15 @@ pub struct TextSource {
 }
 
 impl Source {
+    /// The same with another number of candidates tried.
+    #[must_use]
+    pub(crate) fn with_candidates(mut self, tried: usize) -> Self {
+        if let Self::Memorize { candidates, .. } = &mut self {
+            *candidates = tried;
+        }
+        self
+    }
+
     /// What config.json holds.
     pub fn json(&self) -> Value {
         match self {

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use super::assembly::{Assembly, label_codes};
 use super::partition::ListLimits;
 use super::proof::{LabelProof, LabelProver};
 use super::{Covered, GatePlan, Gated, unit_names};
@@ -11,7 +12,6 @@ use crate::arithmetic::matrix::Matrix;
 use crate::context_map::search::{Search, SearchResult};
 use crate::context_map::{ContextMap, Groups, View, standard_deviation};
 use crate::data::context::Agreement;
-use crate::data::embedding::Embedding;
 use crate::data::token_vectors::TokenVectors;
 use crate::data::{Dataset, Labels, Orderings, Tokens, Vocabulary};
 use crate::error::{Error, Result};
@@ -20,10 +20,7 @@ use crate::memorize::compiled::{Compiled, Details, GatedDetails, Right};
 use crate::memorize::model_labels;
 use crate::memorize::settings::{Memorizer, Method, Precision};
 use crate::model::certificate::{CertifiedData, Claim};
-use crate::model::{AnyModel, LabelHead, Model, Source, Storage, UNKNOWN, Words};
-use crate::paper::attention::Attention;
-use crate::paper::feed_forward::FeedForward;
-use crate::paper::transformer::{Layer, Transformer};
+use crate::model::{AnyModel, Model, Source, Storage};
 
 /// A grid on which projections of sign codes are exact in double precision, in any order of summation.
 const FINE_GRID: f64 = 1.0 / (1_u64 << 44) as f64;
@@ -198,7 +195,7 @@ impl Compilation<'_> {
         let mut limits = ListLimits::default();
         let mut gated = plan.partition_units(gates, &mut limits, round)?;
         loop {
-            let model = self.assemble::<R>(&gated);
+            let model = self.assembly().model::<R>(&gated);
             let proof = LabelProver::new(&self.view, &self.agreement, &model).prove::<R>();
             let (by_word, by_place) = gates.reads();
             let list = |&t: &usize| {
@@ -225,7 +222,7 @@ impl Compilation<'_> {
     {
         let data = self.data;
         let gated = self.gated::<R>(plan, covered, most)?;
-        let model = self.assemble::<R>(&gated);
+        let model = self.assembly().model::<R>(&gated);
         let prover = LabelProver::new(&self.view, &self.agreement, &model);
         let proof = prover.prove::<R>();
         let Agreement { impossible, free, .. } = &self.agreement;
@@ -294,107 +291,28 @@ impl Compilation<'_> {
         Claim::labels(arithmetic, self.data, right, &open, proof.smallest_ratio())
     }
 
-    /// Codes, attention, hidden units and head as one model.
-    fn assemble<R: Real>(&self, gated: &Gated) -> Model<R> {
-        let (vectors, map) = (self.view.vectors, &self.map);
-        let d = vectors.d();
-        let real = |x: f64| R::from_f64(x);
-        let [v, queries, w_o] = [&map.v, &map.v_q, &map.w].map(|row| row.iter().map(|&x| real(x)).collect::<Vec<R>>());
-        Model {
-            words: Some(self.words(gated)),
-            positions: vectors.positions.as_ref().map(|p| p.map(|&x| real(x))),
-            transformer: Transformer {
-                d,
-                pre_feed_forward: None,
-                layers: vec![Layer {
-                    attention: Some(Attention::rank_one(self.view.mask.clone(), &v, &queries, &w_o)),
-                    feed_forward: (gated.units.len() + self.spare > 0).then(|| self.block(gated)),
-                }],
-            },
-            head: Some(self.head(gated)),
-            outputs: None,
+    /// What does not depend on the hidden units.
+    fn assembly(&self) -> Assembly<'_> {
+        Assembly {
+            vectors: self.view.vectors,
+            map: &self.map,
+            mask: &self.view.mask,
+            vocabulary: self.vocabulary,
+            start: self.start.as_deref(),
+            names: &self.names,
+            label_codes: &self.label_codes,
+            default: self.default,
+            free: self.memorizer.free,
+            unknown: self.memorizer.unknown,
+            spare: self.spare,
             source: self.source(),
         }
     }
 
     /// How the model was made; where nothing must be told apart, with one candidate.
     fn source(&self) -> Source {
-        let mut source = self.memorizer.source(self.data, &self.hash, Method::Gated);
-        if let Source::Memorize { candidates, .. } = &mut source {
-            *candidates = self.candidates;
-        }
-        source
+        self.memorizer.source(self.data, &self.hash, Method::Gated).with_candidates(self.candidates)
     }
-
-    /// The words with their codes, and labels in them where the embedding is free.
-    fn words<R: Real>(&self, gated: &Gated) -> Words<R> {
-        let vectors = self.view.vectors;
-        let (d, first_label) = (vectors.d(), vectors.used + 1);
-        let mut vocabulary = self.vocabulary.clone();
-        let mut embedding = vectors.words.clone();
-        if self.memorizer.free {
-            for (w, &label) in gated.base.iter().enumerate().filter(|&(_, &label)| label != self.default) {
-                embedding.row_mut(w)[first_label..].copy_from_slice(self.label_codes.row(label as usize));
-            }
-        }
-        // Units may fire for the start token: nothing is said of it.
-        let start = self.start.as_deref().map(|name| vocabulary.add(name));
-        embedding.data.extend(vectors.start.iter().flatten());
-        embedding.rows = vocabulary.len();
-        if self.memorizer.unknown && vocabulary.get(UNKNOWN).is_none() {
-            // No unit fires for the code 0.
-            vocabulary.add(UNKNOWN);
-            embedding.data.resize(embedding.data.len() + d, 0.0);
-            embedding.rows += 1;
-        }
-        Words { vocabulary, embedding: embedding.map(|&x| R::from_f64(x)), start }
-    }
-
-    /// The hidden units: each reads codes and the context id, and writes to the coordinates of labels. Spare ones are last.
-    fn block<R: Real>(&self, gated: &Gated) -> FeedForward<R> {
-        let (d, q) = (self.view.vectors.d(), gated.units.len() + self.spare);
-        let (id, first_label) = (self.view.vectors.used, self.view.vectors.used + 1);
-        let real = |x: f64| R::from_f64(x);
-        let mut block = FeedForward {
-            w1: Matrix::new(q, d, vec![R::ZERO; q * d]),
-            b1: gated.units.iter().map(|unit| real(unit.bias)).chain(vec![R::ZERO; self.spare]).collect(),
-            w2: Matrix::new(d, q, vec![R::ZERO; q * d]),
-            b2: vec![R::ZERO; d],
-        };
-        for (j, unit) in gated.units.iter().enumerate() {
-            let row = block.w1.row_mut(j);
-            row.iter_mut().zip(&unit.code).for_each(|(w, &x)| *w = real(x));
-            row[id] = real(unit.id);
-            for (c, &x) in unit.output.iter().enumerate() {
-                block.w2.row_mut(first_label + c)[j] = real(x);
-            }
-        }
-        block
-    }
-
-    /// A score per label: how much of its code there is. The default label wins where nothing else is said.
-    fn head<R: Real>(&self, gated: &Gated) -> LabelHead<R> {
-        let (label_codes, first_label) = (&self.label_codes, self.view.vectors.used + 1);
-        let real = |x: f64| R::from_f64(x);
-        let bias = label_codes.iter_rows().map(|code| real(code.iter().zip(&gated.default).map(|(c, x)| c * x).sum()));
-        let weight = Matrix::from_fn(self.names.len(), self.view.vectors.d(), |l, i| {
-            real(if i < first_label { 0.0 } else { label_codes.row(l)[i - first_label] })
-        });
-        LabelHead { labels: self.names.names().to_vec(), bias: bias.collect(), weight }
-    }
-}
-
-/// Up to so many labels get a coordinate each.
-const ONE_HOT: usize = 16;
-/// The dimension of sign codes for more labels.
-const LABEL_DIMENSION: usize = 32;
-
-/// A vector per label: a coordinate of its own, or a sign code where there are many.
-fn label_codes(names: &Vocabulary, seed: u64) -> Result<Matrix<f64>> {
-    if names.len() <= ONE_HOT {
-        return Ok(Matrix::from_fn(names.len(), names.len(), |i, j| if i == j { 1.0 } else { 0.0 }));
-    }
-    Embedding::Sign(LABEL_DIMENSION).codes(names, seed)
 }
 
 /// Which of some labeled tokens, in order, come out right as this library computes.

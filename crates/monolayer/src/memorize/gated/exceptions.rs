@@ -198,7 +198,7 @@ impl Exceptions<'_> {
 
     fn unit(&self, halfspace: &Halfspace, label: u32, strength: f64) -> Unit {
         let output = self.label_codes.row(label as usize).iter().map(|c| strength * c).collect();
-        Unit { code: halfspace.normal.clone(), id: halfspace.id, bias: -halfspace.threshold, output }
+        Unit { code: halfspace.normal.clone().into(), id: halfspace.id, bias: -halfspace.threshold, output }
     }
 
     /// How strongly a label must be given to a target, to be level with every other label there.

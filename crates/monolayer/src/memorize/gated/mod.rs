@@ -6,6 +6,7 @@
 //! each of which holds contexts of many words (`exceptions`). Where the label changes too often along g, or between ids that
 //! are too near each other, hinges along g, open for one (word, place) only, do the rest (`label_hinges`).
 
+mod assembly;
 pub mod code_points;
 mod compile;
 mod exceptions;
@@ -23,6 +24,7 @@ pub(crate) mod unit_names;
 pub(super) use compile::memorize_words;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -43,8 +45,8 @@ const DEFAULT_STRENGTH: f64 = 0.25;
 /// are those of the model, rounded to the model's precision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unit {
-    /// Its weights on the coordinates of codes, from the first.
-    pub code: Vec<f64>,
+    /// Its weights on the coordinates of codes, from the first. Units with one gate share them.
+    pub code: Arc<[f64]>,
     /// Its weight on the id.
     pub id: f64,
     /// Its bias.
@@ -290,7 +292,7 @@ impl GatePlan<'_> {
     fn halfspace_unit(&self, halfspace: &Halfspace, label: u32) -> Unit {
         let scale = halfspace.margin.log2().floor().exp2();
         Unit {
-            code: halfspace.normal.clone(),
+            code: halfspace.normal.clone().into(),
             id: 0.0,
             bias: -halfspace.threshold,
             output: self.output(&[(label, 1.0 / scale)], |x| x),
@@ -396,7 +398,7 @@ fn size(x: &[f64]) -> f64 {
 
 /// What holds a hinge shut for all tokens but one.
 struct HingeGate {
-    code: Vec<f64>,
+    code: Arc<[f64]>,
     /// `code . x` at the token itself; elsewhere it is so much lower that the id cannot make up for it.
     own: f64,
     /// The weight of the id.

@@ -65,6 +65,6 @@ impl GatePlan<'_> {
         }
         // A power of two: the weight of the id rounds nothing.
         let slope = (0.9 / range).log2().floor().exp2();
-        HingeGate { own: code.iter().sum(), code, slope }
+        HingeGate { own: code.iter().sum(), code: code.into(), slope }
     }
 }
