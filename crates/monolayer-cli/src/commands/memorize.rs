@@ -156,8 +156,9 @@ impl From<PrecisionArg> for Precision {
     }
 }
 
+/// How long to look for fewer hidden units.
 #[derive(Clone, Copy, ValueEnum)]
-enum EffortArg {
+pub enum EffortArg {
     Fast,
     Default,
     High,

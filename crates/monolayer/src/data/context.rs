@@ -32,33 +32,20 @@ impl Contexts {
     /// The same for sequences that stand behind a start token, where one is given: by its id, which is that of a word if it is
     /// that word, and [`START`] if it is none. Every token sees it; it has no context of its own.
     pub fn with_start(start: Option<u32>, ids: &[u32], offsets: &[usize], mask: &Mask, positions: bool) -> Self {
-        // At a place of its own where places count.
-        let start = start.map_or(Measure::default(), |id| Measure::default().plus((id, 0)));
-        let mut inverses = Inverses::default();
+        let mut keys = ContextKeys::new(start, mask, positions);
         let mut numbers = HashMap::new();
         let mut of_token = Vec::with_capacity(ids.len());
-        let mut sums = Vec::new();
         for window in offsets.windows(2) {
             let sequence = &ids[window[0]..window[1]];
-            let token = |place: usize| (sequence[place], if positions { place as u32 + 1 } else { 0 });
-            // Of the tokens before each place, so that a range costs no more than a token.
-            sums.clear();
-            sums.push(Measure::default());
-            for place in 0..sequence.len() {
-                sums.push(sums[place].plus(token(place)));
-            }
-            for place in 0..sequence.len() {
-                let visible = match mask.seen(place, sequence.len()) {
-                    Seen::Range(range) => sums[range.end].minus(sums[range.start]),
-                    row => {
-                        let alone = |place: usize| sums[place + 1].minus(sums[place]);
-                        row.places().map(alone).fold(Measure::default(), Measure::and)
-                    }
-                };
-                let key = (token(place), visible.and(start).normalized(&mut inverses));
-                let next = numbers.len() as u32;
-                of_token.push(*numbers.entry(key).or_insert(next));
-            }
+            keys.each(
+                sequence,
+                |_| true,
+                |place, key| {
+                    let next = numbers.len() as u32;
+                    let token = (sequence[place], if positions { place as u32 + 1 } else { 0 });
+                    of_token.push(*numbers.entry((token, key)).or_insert(next));
+                },
+            );
         }
         Self { of_token, count: numbers.len() }
     }
@@ -93,6 +80,46 @@ impl Contexts {
             }
         }
         Agreement { label, possible: labels.len() - impossible.len() - free.len(), impossible, free }
+    }
+}
+
+/// Reads what tokens see: tokens with the same word (at the same place, where positions count) and equal keys have one context.
+pub(crate) struct ContextKeys<'a> {
+    start: Measure,
+    mask: &'a Mask,
+    positions: bool,
+    inverses: Inverses,
+    /// Of the tokens before each place of a sequence, so that a range costs no more than a token.
+    sums: Vec<Measure>,
+}
+
+impl<'a> ContextKeys<'a> {
+    /// For sequences behind a start token, where one is given, as in [`Contexts::with_start`].
+    pub fn new(start: Option<u32>, mask: &'a Mask, positions: bool) -> Self {
+        // At a place of its own where places count.
+        let start = start.map_or(Measure::default(), |id| Measure::default().plus((id, 0)));
+        Self { start, mask, positions, inverses: Inverses::default(), sums: Vec::new() }
+    }
+
+    /// The keys of the tokens at the places wanted of a sequence, in order.
+    pub fn each(&mut self, sequence: &[u32], wanted: impl Fn(usize) -> bool, mut see: impl FnMut(usize, [u64; 2])) {
+        self.sums.clear();
+        self.sums.push(Measure::default());
+        for (place, &id) in sequence.iter().enumerate() {
+            let place_number = if self.positions { place as u32 + 1 } else { 0 };
+            self.sums.push(self.sums[place].plus((id, place_number)));
+        }
+        let sums = &self.sums;
+        for place in (0..sequence.len()).filter(|&place| wanted(place)) {
+            let visible = match self.mask.seen(place, sequence.len()) {
+                Seen::Range(range) => sums[range.end].minus(sums[range.start]),
+                row => {
+                    let alone = |place: usize| sums[place + 1].minus(sums[place]);
+                    row.places().map(alone).fold(Measure::default(), Measure::and)
+                }
+            };
+            see(place, visible.and(self.start).normalized(&mut self.inverses));
+        }
     }
 }
 

@@ -127,9 +127,27 @@ impl IdReader {
 
     /// The ids of some tokens.
     pub fn ids(&self, view: &View, tokens: &[usize]) -> Vec<ContextId> {
+        let keys = self.keys(view);
+        parallel::map_slice(tokens, |&t| self.id(view, &keys, t, &mut Vec::new()))
+    }
+
+    /// Calls `see` with some tokens, one after the other, and their ids.
+    pub fn each(&self, view: &View, tokens: &[usize], mut see: impl FnMut(usize, &ContextId)) {
+        let (keys, mut room) = (self.keys(view), Vec::new());
+        tokens.iter().for_each(|&t| see(t, &self.id(view, &keys, t, &mut room)));
+    }
+
+    fn id(&self, view: &View, keys: &SequenceKeys, t: usize, room: &mut Vec<f64>) -> ContextId {
+        let (sequence, place) = view.place(t);
+        let p = &keys.p[view.offsets[sequence]..view.offsets[sequence + 1]];
+        let seen = seen_projections(&view.mask, self.start.map(|key| key.value), p, place, room);
+        let query = self.queries.at(view.token_ids[t], view.vectors.first_place() + place);
+        ContextId::new(seen, keys.worst[sequence], query, self.terms)
+    }
+
+    fn keys(&self, view: &View) -> SequenceKeys {
         let (start, first) = (self.start, view.vectors.first_place());
         let mut p = Vec::with_capacity(view.token_ids.len());
-        // The worst of each sequence stands for what any of its tokens sees.
         let mut worst = Vec::with_capacity(view.offsets.len());
         for window in view.offsets.windows(2) {
             let mut sequence = InnerProduct { value: 0.0, size: Up::ZERO, grid: ANY_GRID };
@@ -145,13 +163,12 @@ impl IdReader {
             }
             worst.push(sequence);
         }
-        let id = |&t: &usize| {
-            let (sequence, place) = view.place(t);
-            let mut room = Vec::new();
-            let p = &p[view.offsets[sequence]..view.offsets[sequence + 1]];
-            let seen = seen_projections(&view.mask, start.map(|key| key.value), p, place, &mut room);
-            ContextId::new(seen, worst[sequence], self.queries.at(view.token_ids[t], first + place), self.terms)
-        };
-        parallel::map_slice(tokens, id)
+        SequenceKeys { p, worst }
     }
+}
+
+/// The projections of all tokens, and of each sequence the worst, which stands for what any of its tokens sees.
+struct SequenceKeys {
+    p: Vec<f64>,
+    worst: Vec<InnerProduct>,
 }

@@ -70,6 +70,7 @@ impl Memorizer<'_> {
             ));
         }
         let compiled = match (method, self.precision) {
+            (Method::Gated, _) if gated::stages::fit(self, data) => gated::stages::memorize(data, self),
             (Method::Gated, _) => gated::memorize_words(data, self, None),
             (Method::Plateau, Precision::Exact) => vectors::memorize_exactly(data, self),
             (Method::Plateau | Method::Interpolate, _) => vectors::memorize_vectors(data, self, method),

@@ -148,6 +148,9 @@ pub enum Precision {
 /// How many spare hidden units a model gets where nothing else is asked for.
 pub const SPARE: usize = 64;
 
+/// Bytes for what is known of single tokens, where nothing else is asked for.
+pub const MEMORY: usize = 512 << 20;
+
 /// What was asked for; the compiler chooses the rest.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Wanted {
@@ -187,6 +190,7 @@ pub struct Memorizer<'a> {
     pub(super) wanted: Wanted,
     pub(super) storage: Storage,
     pub(super) spare: Option<usize>,
+    pub(super) memory: usize,
     pub(super) like: Option<Arc<Like>>,
     on_progress: Option<Arc<Listener<'a>>>,
 }
@@ -212,6 +216,7 @@ impl Default for Memorizer<'_> {
             wanted: Wanted::default(),
             storage: Storage::Auto,
             spare: None,
+            memory: MEMORY,
             like: None,
             on_progress: None,
         }

@@ -23,7 +23,7 @@ use crate::model::certificate::{CertifiedData, Claim};
 use crate::model::{AnyModel, Model, Source, Storage};
 
 /// A grid on which projections of sign codes are exact in double precision, in any order of summation.
-const FINE_GRID: f64 = 1.0 / (1_u64 << 44) as f64;
+pub(super) const FINE_GRID: f64 = 1.0 / (1_u64 << 44) as f64;
 
 /// Everything that is known before the units are built.
 struct Compilation<'a> {
@@ -316,7 +316,7 @@ impl Compilation<'_> {
 }
 
 /// Which of some labeled tokens, in order, come out right as this library computes.
-fn right<R: Real>(model: &Model<R>, data: &Dataset, tokens: &[usize]) -> Result<Vec<usize>> {
+pub(super) fn right<R: Real>(model: &Model<R>, data: &Dataset, tokens: &[usize]) -> Result<Vec<usize>> {
     let (Tokens::Words { word_ids: ids, vocabulary }, Labels::Classes { label_ids: labels, .. }) =
         (&data.tokens, &data.labels)
     else {

@@ -17,6 +17,7 @@ pub(crate) mod label_hinges;
 pub(crate) mod off_units;
 mod partition;
 pub mod proof;
+pub(super) mod stages;
 pub(crate) mod stored;
 pub(crate) mod token_units;
 pub(crate) mod unit_names;
@@ -180,11 +181,7 @@ impl GatePlan<'_> {
 
     /// Strengths of labels as numbers in the coordinates of labels.
     fn output(&self, strengths: &[(u32, f64)], round: fn(f64) -> f64) -> Vec<f64> {
-        let mut out = vec![0.0; self.label_codes.cols];
-        for &(label, strength) in strengths {
-            out.iter_mut().zip(self.label_codes.row(label as usize)).for_each(|(o, c)| *o += strength * c);
-        }
-        out.into_iter().map(round).collect()
+        label_output(self.label_codes, strengths, round)
     }
 
     /// The contexts of each token, as runs of equally labeled ids. Contexts for which any label will do are left out: they get
@@ -349,17 +346,7 @@ impl GatePlan<'_> {
         most: MostRuns,
         round: fn(f64) -> f64,
     ) -> Option<Vec<Unit>> {
-        let slope = round(gate.slope);
-        let bias = |at: f64| round(-gate.own - slope * at);
-        let place = |at: f64| (-gate.own - bias(at)) / slope;
-        let hinges = label_hinges::hinges(runs, base, strength, most, place)?;
-        let unit = |SidedHinge { leftward, hinge }: &SidedHinge| {
-            let per_step: Vec<(u32, f64)> = hinge.bends.iter().map(|&(label, bend)| (label, bend / slope)).collect();
-            let output = self.output(&per_step, round);
-            let id = if *leftward { -slope } else { slope };
-            Unit { code: gate.code.clone(), id, bias: bias(hinge.at), output }
-        };
-        Some(hinges.iter().map(unit).collect())
+        gate.hinges(runs, (base, strength), most, self.label_codes, round)
     }
 }
 
@@ -391,6 +378,15 @@ impl Unit {
     }
 }
 
+/// Strengths of labels as numbers in the coordinates of labels.
+fn label_output(label_codes: &Matrix<f64>, strengths: &[(u32, f64)], round: fn(f64) -> f64) -> Vec<f64> {
+    let mut out = vec![0.0; label_codes.cols];
+    for &(label, strength) in strengths {
+        out.iter_mut().zip(label_codes.row(label as usize)).for_each(|(o, c)| *o += strength * c);
+    }
+    out.into_iter().map(round).collect()
+}
+
 /// The largest entry in absolute value.
 fn size(x: &[f64]) -> f64 {
     x.iter().fold(0.0, |m, x| m.max(x.abs()))
@@ -406,6 +402,28 @@ struct HingeGate {
 }
 
 impl HingeGate {
+    /// Hinges along the id for the tokens that the gate holds open, where a base label of some strength wins without them.
+    fn hinges(
+        &self,
+        runs: &[Run],
+        (base, strength): (u32, f64),
+        most: MostRuns,
+        label_codes: &Matrix<f64>,
+        round: fn(f64) -> f64,
+    ) -> Option<Vec<Unit>> {
+        let slope = round(self.slope);
+        let bias = |at: f64| round(-self.own - slope * at);
+        let place = |at: f64| (-self.own - bias(at)) / slope;
+        let hinges = label_hinges::hinges(runs, base, strength, most, place)?;
+        let unit = |SidedHinge { leftward, hinge }: &SidedHinge| {
+            let per_step: Vec<(u32, f64)> = hinge.bends.iter().map(|&(label, bend)| (label, bend / slope)).collect();
+            let output = label_output(label_codes, &per_step, round);
+            let id = if *leftward { -slope } else { slope };
+            Unit { code: self.code.clone(), id, bias: bias(hinge.at), output }
+        };
+        Some(hinges.iter().map(unit).collect())
+    }
+
     /// A gate for a word, at a place where positions are used, for ids that are at most `range` above the lowest hinge.
     fn new(word: &Halfspace, place: Option<&Halfspace>, range: f64) -> Self {
         let parts = || std::iter::once(word).chain(place);

@@ -75,11 +75,16 @@ struct UnitSums {
 
 impl<'a> TokenUnits<'a> {
     /// The token of a word and a place, with some units.
-    pub fn new(parts: &'a ScoreParts, (word, at): (u32, usize), open: &[u32]) -> Self {
+    pub fn new(parts: &'a ScoreParts, token: (u32, usize), open: &[u32]) -> Self {
+        Self::with(parts, token, open.iter().map(|&j| &parts.stored.units[j as usize]))
+    }
+
+    /// The same for units that may be others than those of the numbers.
+    pub fn with(parts: &'a ScoreParts, (word, at): (u32, usize), open: impl Iterator<Item = &'a Unit>) -> Self {
         let stored = &parts.stored;
         let place = if stored.places.cols == 0 { &[][..] } else { stored.places.row(at) };
         let code = [stored.words.row(word as usize), place].concat();
-        let open: Vec<OpenUnit> = open.iter().map(|&j| OpenUnit::new(&stored.units[j as usize], &code)).collect();
+        let open: Vec<OpenUnit> = open.map(|unit| OpenUnit::new(unit, &code)).collect();
         let reads_id = open.iter().any(|open| open.unit.id != 0.0);
         let gains = vec![OnceCell::new(); open.len()];
         Self { parts, open, constant: stored.carried.row(word as usize), reads_id, gains }

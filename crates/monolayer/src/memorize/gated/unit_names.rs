@@ -91,7 +91,8 @@ impl UnitNamer<'_> {
         (adds.collect(), Some(others).filter(|&x| x > 0.0))
     }
 
-    fn coordinates(&self) -> Vec<Coordinate> {
+    /// What each coordinate holds.
+    pub fn coordinates(&self) -> Vec<Coordinate> {
         let Stored { words, places, head, .. } = self.stored;
         let name = |names: &[String], i: usize| names[i].clone();
         let words = owners(words).map(|w| Coordinate::WordCode { word: w.map(|w| name(self.words, w)) });
