@@ -33,7 +33,7 @@ impl Approximation {
             quantizer,
             hidden,
             parameters: tensors.iter().map(|tensor| tensor.2.len()).sum(),
-            nonzero: tensors.iter().flat_map(|tensor| &tensor.2).filter(|&&x| x != 0.0).count(),
+            nonzero: tensors.iter().flat_map(|tensor| tensor.2.iter()).filter(|&&x| x != 0.0).count(),
         }
     }
 

@@ -84,7 +84,12 @@ impl Memorizer<'_> {
     fn finish(&self, data: &Dataset, mut compiled: Compiled) -> Result<Compiled> {
         compiled.storage = self.storage;
         let positions = compiled.model.config().max_length.is_some();
-        let counts = LabelCounts::with_start(self.start.then_some(context::START), data, &self.mask, positions)?;
+        // Counting all contexts would take more memory than stages do.
+        let counts = if gated::stages::fit(self, data) {
+            None
+        } else {
+            LabelCounts::with_start(self.start.then_some(context::START), data, &self.mask, positions)?
+        };
         if let Source::Memorize { labels, domain, .. } = compiled.model.source_mut() {
             *labels = counts;
             *domain = Some(SequenceDomain::of(data, &self.mask, positions));

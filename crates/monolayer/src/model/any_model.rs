@@ -1,5 +1,6 @@
 //! A model in any of the three kinds of numbers, with what can be asked of it whatever they are.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use dashu_ratio::RBig;
@@ -124,14 +125,15 @@ impl AnyModel {
     pub fn nonzero_parameters(&self) -> usize {
         with_floats!(
             self,
-            model => directory::tensors(model).iter().flat_map(|(_, _, data)| data).filter(|&&x| x != 0.0).count(),
-            model => directory::tensors(model).iter().flat_map(|(_, _, data)| data).filter(|x| !x.is_zero()).count()
+            model => directory::tensors(model).iter().flat_map(|(_, _, data)| data.iter()).filter(|&&x| x != 0.0).count(),
+            model => directory::tensors(model).iter().flat_map(|(_, _, data)| data.iter()).filter(|x| !x.is_zero()).count()
         )
     }
 
     /// The names, shapes and numbers of its tensors, the numbers in double precision.
     pub fn tensors(&self) -> Vec<(String, Vec<usize>, Vec<f64>)> {
-        directory::tensors(&self.widened())
+        let own = |(name, shape, data): (_, _, Cow<[f64]>)| (name, shape, data.into_owned());
+        directory::tensors(&self.widened()).into_iter().map(own).collect()
     }
 
     /// How many hidden units at the end of its last layer are spare: all of their weights are 0, and edits fill them.

@@ -1,5 +1,6 @@
 //! Model directories: config.json, model.safetensors, vocabulary.json. The one place that reads and writes them.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -406,9 +407,10 @@ pub fn config_as<T>(model: &Model<T>, dtype: &str) -> Config {
 }
 
 /// The tensors of a model: name, shape, numbers.
-pub fn tensors<T: Clone>(model: &Model<T>) -> Vec<(String, Vec<usize>, Vec<T>)> {
+pub fn tensors<'a, T: Clone>(model: &'a Model<T>) -> Vec<(String, Vec<usize>, Cow<'a, [T]>)> {
     let mut list = Vec::new();
-    let mut matrix = |name: String, m: &Matrix<T>| list.push((name, vec![m.rows, m.cols], m.data.clone()));
+    let mut matrix =
+        |name: String, m: &'a Matrix<T>| list.push((name, vec![m.rows, m.cols], Cow::Borrowed(&m.data[..])));
     if let Some(words) = &model.words {
         matrix("embedding.weight".to_owned(), &words.embedding);
     }
@@ -418,13 +420,13 @@ pub fn tensors<T: Clone>(model: &Model<T>) -> Vec<(String, Vec<usize>, Vec<T>)> 
     let labels = model.head.as_ref().map(|head| (&head.weight, &head.bias));
     if let Some((weight, bias)) = labels.or(model.outputs.as_ref().map(|head| (&head.weight, &head.bias))) {
         matrix("head.weight".to_owned(), weight);
-        list.push(("head.bias".to_owned(), vec![bias.len()], bias.clone()));
+        list.push(("head.bias".to_owned(), vec![bias.len()], Cow::Borrowed(&bias[..])));
     }
-    let feed_forward = |list: &mut Vec<_>, prefix: &str, block: &FeedForward<T>| {
-        list.push((format!("{prefix}.w1"), vec![block.w1.rows, block.w1.cols], block.w1.data.clone()));
-        list.push((format!("{prefix}.b1"), vec![block.b1.len()], block.b1.clone()));
-        list.push((format!("{prefix}.w2"), vec![block.w2.rows, block.w2.cols], block.w2.data.clone()));
-        list.push((format!("{prefix}.b2"), vec![block.b2.len()], block.b2.clone()));
+    let feed_forward = |list: &mut Vec<_>, prefix: &str, block: &'a FeedForward<T>| {
+        list.push((format!("{prefix}.w1"), vec![block.w1.rows, block.w1.cols], Cow::Borrowed(&block.w1.data[..])));
+        list.push((format!("{prefix}.b1"), vec![block.b1.len()], Cow::Borrowed(&block.b1[..])));
+        list.push((format!("{prefix}.w2"), vec![block.w2.rows, block.w2.cols], Cow::Borrowed(&block.w2.data[..])));
+        list.push((format!("{prefix}.b2"), vec![block.b2.len()], Cow::Borrowed(&block.b2[..])));
     };
     if let Some(block) = &model.transformer.pre_feed_forward {
         feed_forward(&mut list, "pre_feed_forward", block);
@@ -436,8 +438,8 @@ pub fn tensors<T: Clone>(model: &Model<T>) -> Vec<(String, Vec<usize>, Vec<T>)> 
                 let part = |head: &AttentionHead<T>| [&head.w_q, &head.w_k, &head.w_v, &head.w_o][part].clone();
                 let first = part(&attention.heads[0]);
                 let shape = vec![attention.heads.len(), first.rows, first.cols];
-                let numbers = attention.heads.iter().flat_map(|h| part(h).data).collect();
-                list.push((format!("layers.{i}.attention.{name}"), shape, numbers));
+                let numbers: Vec<T> = attention.heads.iter().flat_map(|h| part(h).data).collect();
+                list.push((format!("layers.{i}.attention.{name}"), shape, Cow::Owned(numbers)));
             }
         }
         if let Some(block) = &layer.feed_forward {

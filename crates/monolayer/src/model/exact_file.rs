@@ -2,6 +2,7 @@
 //!
 //! `{"name": {"shape": [...], "data": ["-1.25e3", "1/3", ...]}}`
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
 use std::str::FromStr as _;
@@ -77,7 +78,7 @@ pub fn read(dir: &Path) -> Result<Model<RBig>> {
 pub fn write(model: &Model<RBig>, dir: &Path, more: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     directory::replace(dir, |new| {
         directory::write_config_and_words(model, &directory::config_as(model, DTYPE), new)?;
-        let entry = |(name, shape, numbers): (String, Vec<usize>, Vec<RBig>)| {
+        let entry = |(name, shape, numbers): (String, Vec<usize>, Cow<[RBig]>)| {
             let data = numbers.iter().map(RBig::to_string).collect();
             (name, serde_json::to_value(ExactTensor { shape, data }).expect("plain data"))
         };

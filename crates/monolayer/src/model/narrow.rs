@@ -1,6 +1,7 @@
 //! Numbers in fewer bytes than the model computes with, where that loses nothing.
 
 use crate::arithmetic::binary16;
+use crate::arithmetic::kernels::Real;
 use safetensors::tensor::Dtype;
 
 /// The narrower dtypes, in the order in which they are tried: the first of those with the fewest bytes that hold every number.
@@ -23,10 +24,13 @@ pub(super) fn may_hold(dtype: Dtype, wide: Dtype) -> bool {
 
 /// The narrowest dtype in which every number is exactly itself, the sign of a zero included, and the bytes in it; nothing where no
 /// dtype has fewer bytes than `wide`.
-pub(super) fn narrowed(numbers: &[f64], wide: Dtype) -> Option<(Dtype, Vec<u8>)> {
+pub(super) fn narrowed<R: Real>(numbers: &[R], wide: Dtype) -> Option<(Dtype, Vec<u8>)> {
     let exact = |dtype| {
-        let bytes: Option<Vec<[u8; 4]>> = numbers.iter().map(|&x| encode(dtype, x)).collect();
-        Some((dtype, bytes?.iter().flat_map(|bytes| &bytes[..width(dtype)]).copied().collect()))
+        let mut all = Vec::new();
+        for x in numbers {
+            all.extend_from_slice(&encode(dtype, x.to_f64())?[..width(dtype)]);
+        }
+        Some((dtype, all))
     };
     NARROW.into_iter().filter(|&dtype| may_hold(dtype, wide)).find_map(exact)
 }

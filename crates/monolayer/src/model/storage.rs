@@ -2,6 +2,7 @@
 
 use safetensors::tensor::{Dtype, TensorView};
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use super::directory::FORMAT_2;
@@ -69,21 +70,26 @@ impl Storage {
     /// format anyway.
     pub(crate) fn stored<R: Real>(self, model: &Model<R>, newer: bool) -> (Vec<StoredTensor>, bool) {
         let dtype = if R::NAME == f32::NAME { Dtype::F32 } else { Dtype::F64 };
-        let full = |(name, shape, numbers): (String, _, Vec<R>)| {
-            (StoredTensor { name, dtype, shape, bytes: R::to_bytes(&numbers) }, numbers)
+        // One tensor after the other: large models fit into memory a few times at most.
+        let full = |(name, shape, numbers): &(String, Vec<usize>, Cow<[R]>)| StoredTensor {
+            name: name.clone(),
+            dtype,
+            shape: shape.clone(),
+            bytes: R::to_bytes(numbers),
         };
-        let full: Vec<(StoredTensor, Vec<R>)> = directory::tensors(model).into_iter().map(full).collect();
-        let size = |tensors: &[StoredTensor]| tensors.iter().map(|tensor| tensor.bytes.len() + HEADER).sum::<usize>();
-        let dense = || full.iter().map(|(tensor, _)| tensor.clone()).collect();
+        let tensors = directory::tensors(model);
+        let dense = || tensors.iter().map(full).collect::<Vec<StoredTensor>>();
         let written: Vec<StoredTensor> = match self {
             Self::Dense => dense(),
-            Self::Sparse => full.iter().flat_map(|(tensor, _)| sparsest(tensor.clone())).collect(),
-            Self::Auto | Self::Small => full.iter().flat_map(|(tensor, numbers)| tensor.smallest(numbers)).collect(),
+            Self::Sparse => tensors.iter().flat_map(|tensor| sparsest(full(tensor))).collect(),
+            Self::Auto | Self::Small => tensors.iter().flat_map(|tensor| full(tensor).smallest(&tensor.2)).collect(),
         };
         if self == Self::Auto && !newer {
-            let dense: Vec<StoredTensor> = dense();
-            if size(&dense) < LARGE || 2 * size(&written) > size(&dense) {
-                return (dense, false);
+            let size = |bytes: usize| bytes + HEADER;
+            let in_full: usize = tensors.iter().map(|(_, _, numbers)| size(size_of_val(&**numbers))).sum();
+            let in_parts: usize = written.iter().map(|tensor| size(tensor.bytes.len())).sum();
+            if in_full < LARGE || 2 * in_parts > in_full {
+                return (dense(), false);
             }
         }
         let other = |tensor: &StoredTensor| tensor.dtype != dtype;
@@ -94,11 +100,10 @@ impl Storage {
 
 impl StoredTensor {
     /// It or its parts, in the fewest bytes.
-    fn smallest<R: Real>(&self, numbers: &[R]) -> Vec<Self> {
-        let numbers: Vec<f64> = numbers.iter().map(|x| x.to_f64()).collect();
-        let narrow = narrow::narrowed(&numbers, self.dtype);
-        let (dtype, bytes) = narrow.unwrap_or_else(|| (self.dtype, self.bytes.clone()));
-        sparsest(Self { name: self.name.clone(), dtype, shape: self.shape.clone(), bytes })
+    fn smallest<R: Real>(self, numbers: &[R]) -> Vec<Self> {
+        let narrow = narrow::narrowed(numbers, self.dtype);
+        let (dtype, bytes) = narrow.unwrap_or((self.dtype, self.bytes));
+        sparsest(Self { dtype, bytes, ..self })
     }
 }
 
