@@ -349,6 +349,13 @@ impl<'a> Memorizer<'a> {
         Self { spare: Some(spare), ..self }
     }
 
+    /// Bytes for what is known of single tokens, at effort [`Effort::Fast`]: where they need more, the data is gone through more often.
+    /// The model is the same.
+    #[must_use]
+    pub fn memory(self, memory: usize) -> Self {
+        Self { memory, ..self }
+    }
+
     /// The spare units for a dataset. A task is enumerated in full: there is nothing to edit in it.
     pub(super) fn spare_for(&self, data: &Dataset) -> usize {
         self.spare.unwrap_or(if data.name.starts_with("task:") { 0 } else { SPARE })

@@ -33,6 +33,7 @@ mod proved_tokens;
 mod random;
 mod seeds;
 mod small_alphabets;
+mod stages;
 mod start;
 mod text;
 mod theorem_weights;
