@@ -13,7 +13,7 @@ pub mod vectors;
 
 pub use compiled::{Compiled, DeepDetails, Details, GatedDetails, HingeDetails};
 pub use label_counts::{LabelCounts, least_parameters};
-pub use settings::{Effort, Memorizer, Method, Precision, SPARE};
+pub use settings::{Effort, MEMORY, Memorizer, Method, Precision, SPARE};
 
 use std::borrow::Cow;
 
