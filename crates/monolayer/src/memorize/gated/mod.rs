@@ -370,6 +370,11 @@ fn too_close(what: &str, number: usize) -> Error {
 }
 
 impl Unit {
+    /// Whether all its numbers are finite.
+    fn is_finite(&self) -> bool {
+        self.code.iter().chain(&self.output).chain([&self.id, &self.bias]).all(|x| x.is_finite())
+    }
+
     /// What the unit computes before the ReLU.
     pub fn before(&self, code: &[f64], id: f64) -> f64 {
         let gate: f64 = self.code.iter().zip(code).map(|(w, x)| w * x).sum();

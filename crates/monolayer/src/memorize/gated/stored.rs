@@ -90,8 +90,7 @@ fn units<R: Real>(model: &Model<R>, used: usize) -> Option<Vec<Unit>> {
             bias: block.b1[j].to_f64(),
             output: output.iter().map(|row| row[j].to_f64()).collect(),
         };
-        let finite = unit.code.iter().chain(&unit.output).chain([&unit.id, &unit.bias]).all(|x| x.is_finite());
-        (row[used + 1..].iter().all(zero) && finite).then_some(unit)
+        (row[used + 1..].iter().all(zero) && unit.is_finite()).then_some(unit)
     };
     let used_units = block.b1.len() - block.spare_units();
     block.w1.iter_rows().enumerate().take(used_units).map(unit).collect()

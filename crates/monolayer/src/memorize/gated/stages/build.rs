@@ -26,7 +26,7 @@ use crate::memorize::gated::off_units::Token;
 use crate::memorize::gated::stored::Stored;
 use crate::memorize::gated::token_units::ScoreParts;
 use crate::memorize::gated::unit_names::UnitNamer;
-use crate::memorize::gated::{DEFAULT_STRENGTH, Gated, columns, label_output};
+use crate::memorize::gated::{DEFAULT_STRENGTH, Gated, Unit, columns, label_output};
 use crate::memorize::settings::{Memorizer, Method};
 use crate::model::certificate::{CertifiedData, Claim};
 use crate::model::{AnyModel, Model, ModelNames, Storage};
@@ -68,9 +68,9 @@ impl Stages<'_> {
     where
         AnyModel: From<Model<R>>,
     {
-        let parts = ScoreParts::new(self.stored(map));
         let format = FloatFormat::of::<R>();
         let round: fn(f64) -> f64 = |x| R::from_f64(x).to_f64();
+        let parts = ScoreParts::new(self.stored(map, round));
         let Some(built) = self.units(&parts, format, round)? else { return Ok(None) };
         let assembly = Assembly {
             vectors: self.vectors,
@@ -92,7 +92,7 @@ impl Stages<'_> {
     }
 
     /// The numbers of the model, but for its hidden units.
-    fn stored(&self, map: &ContextMap) -> Stored {
+    fn stored(&self, map: &ContextMap, round: fn(f64) -> f64) -> Stored {
         let TokenVectors { words, positions, word_columns, used, start, .. } = self.vectors;
         let mut codes = columns(words, 0..*word_columns);
         codes.data.extend(start.iter().flat_map(|row| &row[..*word_columns]));
@@ -112,8 +112,8 @@ impl Stages<'_> {
                 .as_ref()
                 .map_or_else(|| Matrix::new(1, 0, Vec::new()), |rows| columns(rows, *word_columns..*used)),
             carried,
-            key: map.v[..*used].to_vec(),
-            query: map.v_q[..*used].to_vec(),
+            key: map.v[..*used].iter().map(|&x| round(x)).collect(),
+            query: map.v_q[..*used].iter().map(|&x| round(x)).collect(),
             units: Vec::new(),
             head: self.label_codes.clone(),
             bias: self.label_codes.iter_rows().map(of_label).collect(),
@@ -164,8 +164,10 @@ impl Stages<'_> {
         };
         let found: Option<Vec<GroupUnits>> = parallel::map_slice(&groups, of_group).into_iter().collect();
         let Some(found) = found else { return Ok(None) };
-        // Where one unit might fire for others, nothing is proved of anyone.
-        let shut = found.iter().all(|group| group.shut) && exact(&word_units, &format);
+        // Where one unit might fire for others, or some number is none, nothing is proved of anyone: 0 times that is not 0.
+        let known = ids.range.0.is_finite() && ids.range.1.is_finite();
+        let hinges_shut = found.iter().all(|group| group.shut && group.units.iter().all(Unit::is_finite));
+        let shut = known && hinges_shut && exact(&word_units, &format);
         let judged = |ratios: [f64; 2]| if shut { ratios } else { [0.0; 2] };
         let words = parallel::map(self.groups.table.base.len(), |w| judged(builder.word_ratios(w as u32)));
         let gap = found.iter().map(|group| group.gap).fold(f64::INFINITY, f64::min) / ids.deviation;
@@ -309,6 +311,6 @@ fn exact(words: &WordUnits, format: &FloatFormat) -> bool {
     use crate::arithmetic::float_model::{Up, grid};
     words.units.iter().all(|unit| {
         let size = unit.code.iter().map(|&x| Up::size(x)).sum::<Up>() + Up::size(unit.bias);
-        format.is_exact(grid(&unit.code).min(grid(&[unit.bias])), size)
+        unit.is_finite() && format.is_exact(grid(&unit.code).min(grid(&[unit.bias])), size)
     })
 }

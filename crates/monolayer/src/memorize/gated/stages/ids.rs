@@ -24,7 +24,7 @@ pub struct IdBound {
 pub struct Ids {
     /// Of the contexts given, in their order.
     pub of_contexts: Vec<IdBound>,
-    /// Bounds of all ids that a program can compute for tokens of the data.
+    /// Bounds of all ids that a program can compute for tokens of the data; infinite where some id is not known.
     pub range: (f64, f64),
     /// The standard deviation of ids, about: over a part of the tokens.
     pub deviation: f64,
@@ -54,8 +54,13 @@ impl Ids {
             let mut wanted = order[first..last].iter().map(|&i| contexts[i as usize].token).peekable();
             reader.each(&shard.view(vectors, mask), &tokens, |t, id| {
                 let error = id.error(format).get();
-                found.range.0 = found.range.0.min(sum_below(id.center, -error));
-                found.range.1 = found.range.1.max(sum_above(id.center, error));
+                // Where an id is not known, nothing is known of the range.
+                let ends = if error.is_finite() {
+                    (sum_below(id.center, -error), sum_above(id.center, error))
+                } else {
+                    (f64::NEG_INFINITY, f64::INFINITY)
+                };
+                found.range = (found.range.0.min(ends.0), found.range.1.max(ends.1));
                 if (shard.first + t).is_multiple_of(STRIDE) {
                     found.some.push(id.center);
                 }
