@@ -65,7 +65,8 @@ fn float(x: f64) -> Number {
 
 fn their<T: Clone>(model: &monolayer::Model<T>, number: impl Fn(&T) -> Number) -> Plain {
     let config = model_directory::config_as(model, "");
-    let tensor = |(name, _, data): (String, Vec<usize>, Vec<T>)| (name, data.iter().map(&number).collect());
+    let tensor =
+        |(name, _, data): (String, Vec<usize>, std::borrow::Cow<[T]>)| (name, data.iter().map(&number).collect());
     let attention =
         |a: &Attention<T>| (a.kind == AttentionKind::Hardmax, core_mask(&a.mask), a.heads.len(), a.heads[0].w_q.rows);
     let names = model.words.as_ref().map(|words| &words.vocabulary);

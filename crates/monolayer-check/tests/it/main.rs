@@ -20,6 +20,7 @@ mod second_opinion;
 #[path = "../../examples/soundness/main.rs"]
 mod soundness;
 mod soundness_run;
+mod stages;
 mod storage;
 #[path = "../../examples/soundness/trees.rs"]
 mod trees;

@@ -433,7 +433,7 @@ mod tests {
             // Weights of both signs for the word's own entries: sums of either sign overflow on the way.
             let code: Vec<f64> =
                 token.code.iter().enumerate().map(|(i, x)| if i % 2 == 0 { weight * x } else { -weight * x }).collect();
-            let unit = Unit { code, id, bias: 0.0, output: output.clone() };
+            let unit = Unit { code: code.into(), id, bias: 0.0, output: output.clone() };
             let line = token.line(&unit).expect("it may fire");
             assert!(line.may_fire(site.range));
             let mut sums = PartialSums::new(site.range, token.constant, token.rounding);
