@@ -12,7 +12,7 @@ fn corpus(tokens: usize, seed: u64, free: usize, noise: usize) -> Dataset {
     let Labels::Classes { label_ids, .. } = &mut data.labels else { panic!("classes") };
     for (t, label) in label_ids.iter_mut().enumerate() {
         let number = (t as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-        if free > 0 && number % free as u64 == 0 {
+        if free > 0 && number.is_multiple_of(free as u64) {
             *label = None;
         } else if noise > 0 && number % noise as u64 == 1 {
             *label = Some((number >> 8) as u32 % 8);

@@ -185,7 +185,7 @@ impl Stages<'_> {
     }
 
     /// What each unit is for.
-    fn unit_names(&self, parts: &ScoreParts, built: &Built) -> Option<ModelNames> {
+    fn unit_names(&self, parts: &ScoreParts, built: &Built) -> ModelNames {
         let mut words = vec![Vec::new(); built.word_units.units.len()];
         for (w, units) in built.word_units.of_word.iter().enumerate() {
             units.iter().for_each(|&j| words[j as usize].push(Token { word: w as u32, place: 0, ids: (0.0, 0.0) }));
@@ -201,10 +201,10 @@ impl Stages<'_> {
             let own = words.get(j).map_or_else(|| std::slice::from_ref(&hinges[j - words.len()]), |tokens| &tokens[..]);
             namer.unit(j, &built.gated.units[j], own)
         });
-        Some(ModelNames::new([built.range.0, built.range.1], namer.coordinates(), units))
+        ModelNames::new([built.range.0, built.range.1], namer.coordinates(), units)
     }
 
-    fn compiled<R: Real>(&self, model: Model<R>, built: &Built, names: Option<ModelNames>) -> Result<Compiled>
+    fn compiled<R: Real>(&self, model: Model<R>, built: &Built, names: ModelNames) -> Result<Compiled>
     where
         AnyModel: From<Model<R>>,
     {
@@ -253,7 +253,7 @@ impl Stages<'_> {
                 choice: None,
             }),
             storage: Storage::Auto,
-            names,
+            names: Some(names),
         })
     }
 
