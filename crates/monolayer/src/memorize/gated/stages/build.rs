@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::contexts::{ContextRule, GroupContext, seen_tokens};
 use super::hinge_groups::{GroupBuilder, GroupUnits};
-use super::ids::{IdBound, Ids};
+use super::ids::{Ids, RoundedId};
 use super::shard::Shard;
 use super::word_blocks::{WordTargets, WordUnits};
 use super::word_groups::WordLabels;
@@ -158,7 +158,7 @@ impl Stages<'_> {
         }
         let of_group = |(group, range): &(u32, std::ops::Range<usize>)| {
             let token = self.groups.table.keys[*group as usize].0;
-            let (contexts, ids): (&[GroupContext], &[IdBound]) =
+            let (contexts, ids): (&[GroupContext], &[RoundedId]) =
                 (&contexts[range.clone()], &ids.of_contexts[range.clone()]);
             builder.group(token, contexts, ids)
         };

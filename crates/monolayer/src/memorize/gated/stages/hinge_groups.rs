@@ -2,7 +2,7 @@
 //! precision: each group by itself, because the units of all others are shut there.
 
 use super::contexts::GroupContext;
-use super::ids::IdBound;
+use super::ids::RoundedId;
 use super::word_blocks::WordUnits;
 use super::word_groups::WordPlace;
 use crate::arithmetic::float_model::{FloatFormat, Up, sum_above, sum_below};
@@ -50,7 +50,7 @@ pub struct GroupUnits {
 
 impl GroupBuilder<'_> {
     /// The units of the contexts of one group; none where two ids are too close.
-    pub fn group(&self, (word, place): WordPlace, contexts: &[GroupContext], ids: &[IdBound]) -> Option<GroupUnits> {
+    pub fn group(&self, (word, place): WordPlace, contexts: &[GroupContext], ids: &[RoundedId]) -> Option<GroupUnits> {
         let mut sorted: Vec<(f64, u32)> =
             ids.iter().zip(contexts).map(|(id, context)| (id.center, context.label)).collect();
         sorted.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
@@ -113,13 +113,13 @@ impl GroupBuilder<'_> {
         &self,
         (word, place): WordPlace,
         contexts: &[GroupContext],
-        ids: &[IdBound],
+        ids: &[RoundedId],
         units: &[Unit],
     ) -> Vec<[f64; 2]> {
         let at = if self.parts.stored.places.cols > 0 { self.first_place + place as usize } else { 0 };
         let of_word = self.words.of_word[word as usize].iter().map(|&j| &self.words.units[j as usize]);
         let token = TokenUnits::with(self.parts, (word, at), of_word.chain(units));
-        let ratio = |(context, id): (&GroupContext, &IdBound)| {
+        let ratio = |(context, id): (&GroupContext, &RoundedId)| {
             [0, 1].map(|k| {
                 let error = id.errors[k];
                 if !error.is_finite() {

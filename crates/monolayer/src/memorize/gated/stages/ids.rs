@@ -13,7 +13,7 @@ use crate::paper::mask::Mask;
 /// The id of a context: a float near it, and how far the id that a program computes can be from that, in the model's numbers
 /// and in double precision; infinite where nothing is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct IdBound {
+pub struct RoundedId {
     /// The float.
     pub center: f64,
     /// How far.
@@ -23,7 +23,7 @@ pub struct IdBound {
 /// The ids of a dataset.
 pub struct Ids {
     /// Of the contexts given, in their order.
-    pub of_contexts: Vec<IdBound>,
+    pub of_contexts: Vec<RoundedId>,
     /// Bounds of all ids that a program can compute for tokens of the data; infinite where some id is not known.
     pub range: (f64, f64),
     /// The standard deviation of ids, about: over a part of the tokens.
@@ -65,13 +65,13 @@ impl Ids {
                     found.some.push(id.center);
                 }
                 while wanted.next_if_eq(&(shard.first + t)).is_some() {
-                    found.bounds.push(IdBound { center: id.center, errors: [error, id.error(&DOUBLE).get()] });
+                    found.bounds.push(RoundedId { center: id.center, errors: [error, id.error(&DOUBLE).get()] });
                 }
             });
             found
         };
         let found = parallel::map_slice(shards, of_shard);
-        let mut of_contexts = vec![IdBound { center: 0.0, errors: [f64::INFINITY; 2] }; contexts.len()];
+        let mut of_contexts = vec![RoundedId { center: 0.0, errors: [f64::INFINITY; 2] }; contexts.len()];
         let bounds = found.iter().flat_map(|shard| &shard.bounds);
         order.iter().zip(bounds).for_each(|(&i, bound)| of_contexts[i as usize] = *bound);
         let range = found.iter().fold(EMPTY, |all, shard| (all.0.min(shard.range.0), all.1.max(shard.range.1)));
@@ -83,7 +83,7 @@ impl Ids {
 const EMPTY: (f64, f64) = (f64::INFINITY, f64::NEG_INFINITY);
 
 struct ShardIds {
-    bounds: Vec<IdBound>,
+    bounds: Vec<RoundedId>,
     range: (f64, f64),
     some: Vec<f64>,
 }
