@@ -21,8 +21,10 @@ pub mod options;
 mod pass;
 mod product;
 pub mod products_alone;
+mod rows;
 pub mod run;
 pub mod schedule;
+mod times;
 pub mod training_data;
 
 pub use architecture::Architecture;

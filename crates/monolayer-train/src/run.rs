@@ -17,7 +17,7 @@ use monolayer::{Error, Result};
 use serde_json::json;
 
 use crate::checkpoint::{self, Progress};
-use crate::engine::{Diverged, Engine, Parameters};
+use crate::engine::{Diverged, Engine, Parameters, Times};
 use crate::export;
 use crate::metrics::{Dev, Metrics, entity_scores};
 use crate::options::{Dtype, Options};
@@ -97,6 +97,8 @@ pub struct Report {
     pub unknown: [usize; 2],
     /// Whether the directory holds a model: all but those with layer norm.
     pub model: bool,
+    /// Where the time of the fastest epoch went.
+    pub fastest: Times,
 }
 
 /// Trains; with `resume`, from the checkpoint in the training directory on. `listen` hears of every step.
@@ -118,6 +120,8 @@ struct Run<'a, R> {
     progress: Progress,
     /// Whether the listener wants an end.
     stop: bool,
+    /// Where the time of the fastest epoch went.
+    fastest: Times,
 }
 
 impl<'a, R: Real> Run<'a, R> {
@@ -154,7 +158,8 @@ impl<'a, R: Real> Run<'a, R> {
             engine.restore(state);
             progress = Progress { options: options.clone(), ..found };
         }
-        let run = Self { job, packed, names, dev, unknown, engine, progress, stop: false };
+        let fastest = Times::default();
+        let run = Self { job, packed, names, dev, unknown, engine, progress, stop: false, fastest };
         if !resume {
             run.claim_directory()?;
         }
@@ -207,6 +212,7 @@ impl<'a, R: Real> Run<'a, R> {
             parameters: self.engine.architecture().parameters(),
             unknown: self.unknown,
             model: !self.job.options.layer_norm,
+            fastest: self.fastest,
             progress: self.progress,
         }
     }
@@ -258,11 +264,12 @@ impl<'a, R: Real> Run<'a, R> {
                 return End::Stopped;
             }
         }
-        let seconds = self.clock(start);
+        let (seconds, parts) = self.clock(start);
         let progress = &mut self.progress;
         let rate = progress.tokens as f64 / seconds;
         if whole && progress.tokens_per_second.is_none_or(|fastest| rate > fastest) {
             progress.tokens_per_second = Some(rate);
+            self.fastest = parts;
         }
         progress.last_loss = Some(progress.loss / progress.labeled.max(1) as f64);
         (progress.epoch, progress.step, progress.loss) = (epoch, 0, 0.0);
@@ -270,12 +277,13 @@ impl<'a, R: Real> Run<'a, R> {
         End::Done
     }
 
-    /// Adds the time since `start` to that of training.
-    fn clock(&mut self, start: Instant) -> f64 {
+    /// Adds the time since `start` to that of training; returns it and its parts.
+    fn clock(&mut self, start: Instant) -> (f64, Times) {
         let seconds = start.elapsed().as_secs_f64();
         self.progress.seconds.training += seconds;
-        self.progress.seconds.add_parts(&self.engine.take_times());
-        seconds
+        let parts = self.engine.take_times();
+        self.progress.seconds.parts.add(&parts);
+        (seconds, parts)
     }
 
     /// A copy with all embedding rows up to date, that for unknown words too.
