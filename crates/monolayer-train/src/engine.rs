@@ -3,6 +3,8 @@
 // Only what is inlined into `vectorized` is compiled for wider vector units.
 #![allow(clippy::inline_always)]
 
+use std::ops::Range;
+
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_distr::StandardNormal;
@@ -19,12 +21,13 @@ use crate::optimizer::{Optimizer, Update};
 pub use crate::pass::Parameters;
 use crate::pass::{Chunk, Pass};
 use crate::rows::{BatchRows, LateRows};
+use crate::team::{self, Task, pieces};
 pub use crate::times::Times;
 use crate::times::{Part, Watch};
 use monolayer::arithmetic::arg_max;
 
-/// Lists of more numbers are worth two threads.
-pub(crate) const BLOCK: usize = 1 << 13;
+/// Numbers of a task.
+const BLOCK: usize = 1 << 13;
 /// A mean loss above this is no longer training.
 const DIVERGED: f64 = 1e8;
 /// Rows are never more than this many steps behind, nor more than an eighth of all steps: [`crate::lazy_adam`] says why.
@@ -38,8 +41,8 @@ pub struct Engine<R> {
     optimizer: Optimizer,
     clip: Option<f64>,
     dense_embedding: bool,
-    /// The dense parameters that steps move.
-    moving: Vec<std::ops::Range<usize>>,
+    /// The dense parameters that steps move, a task each.
+    moving: Vec<Range<usize>>,
     parameters: Parameters<R>,
     /// Momentum and mean square, laid out as the parameters.
     first: Parameters<R>,
@@ -108,7 +111,7 @@ impl<R: Real> Engine<R> {
             Parameters { embedding: zeros(&parameters.embedding), dense: zeros(&parameters.dense) }
         };
         let words = architecture.words.unwrap_or(0);
-        let moving = std::iter::once(0..layout.len()).collect();
+        let moving = blocks(0..layout.len()).collect();
         Self {
             first: zeros(true),
             second: zeros(optimizer.has_second()),
@@ -155,7 +158,7 @@ impl<R: Real> Engine<R> {
     #[must_use]
     pub fn with_frozen(mut self, names: &[String]) -> Self {
         let moving = self.layout.tensors.iter().filter(|tensor| !names.contains(&tensor.name));
-        self.moving = moving.map(|tensor| tensor.range.clone()).collect();
+        self.moving = moving.flat_map(|tensor| blocks(tensor.range.clone())).collect();
         self
     }
 
@@ -235,10 +238,14 @@ impl<R: Real> Engine<R> {
             batch,
         };
         let share = R::ONE / R::from_f64(labeled.max(1) as f64);
-        used.par_iter_mut().with_max_len(1).for_each(|chunk| {
-            pass.forward(chunk);
-            pass.backward(chunk, share);
+        let tasks = used.iter_mut().map(|chunk| {
+            let pass = &pass;
+            Box::new(move || {
+                pass.forward(chunk);
+                pass.backward(chunk, share);
+            }) as Task
         });
+        team::run(tasks.collect());
         self.watch.start();
         let loss = used.iter().map(|chunk| chunk.sum.loss).sum::<f64>() / labeled.max(1) as f64;
         let right = used.iter().map(|chunk| chunk.sum.right).sum();
@@ -287,16 +294,19 @@ impl<R: Real> Engine<R> {
         let Self { chunks, rows, architecture, .. } = self;
         let mut sum = std::mem::take(&mut chunks[0].gradient);
         let used = &chunks[..used];
-        let others: Vec<&[R]> = used[1..].iter().map(|chunk| &chunk.gradient[..]).collect();
-        let (dense, words) = rayon::join(
-            || add_in_blocks(&mut sum, &others),
-            || match batch.tokens {
-                Tokens::Words(ids) => rows.add_gradients(ids, architecture.dim, used),
-                Tokens::Vectors(_) => 0.0,
-            },
-        );
+        let mut squares = vec![0.0; 1 + sum.len().div_ceil(BLOCK)];
+        let (words, blocks) = squares.split_at_mut(1);
+        let mut tasks: Vec<Task> = Vec::with_capacity(1 + blocks.len());
+        if let Tokens::Words(ids) = batch.tokens {
+            tasks.push(Box::new(|| words[0] = rows.add_gradients(ids, architecture.dim, used)));
+        }
+        for ((i, sum), squares) in sum.chunks_mut(BLOCK).enumerate().zip(blocks) {
+            let others = used[1..].iter().map(move |chunk| &chunk.gradient[i * BLOCK..]);
+            tasks.push(Box::new(move || *squares = add_up(sum, others)));
+        }
+        team::run(tasks);
         chunks[0].gradient = sum;
-        dense + words
+        squares.iter().sum()
     }
 
     /// The optimizer's step.
@@ -305,18 +315,16 @@ impl<R: Real> Engine<R> {
         let update: Update<R> = self.optimizer.update(self.steps, rate);
         let Self { parameters, first, second, chunks, rows, seen, rates, architecture, moving, .. } = self;
         rates.push(rate);
-        let dense = || {
-            for range in moving.iter() {
-                let second = second.dense.get_mut(range.clone()).unwrap_or_default();
-                let (first, gradient) = (&mut first.dense[range.clone()], &chunks[0].gradient[range.clone()]);
-                update.apply_in_blocks(scale, [&mut parameters.dense[range.clone()], first, second], gradient);
-            }
-        };
-        let words = || {
-            let lists = [&mut parameters.embedding[..], &mut first.embedding, &mut second.embedding];
-            rows.update((&update, scale), architecture.dim, lists, (seen, rates.len() as u32));
-        };
-        rayon::join(dense, words);
+        let mut tasks = Vec::new();
+        let lists = [&mut parameters.embedding[..], &mut first.embedding, &mut second.embedding];
+        rows.update((&update, scale), architecture.dim, lists, (seen, rates.len() as u32), &mut tasks);
+        let dense = [&mut parameters.dense, &mut first.dense, &mut second.dense].map(|list| pieces(list, moving));
+        let [parameters, first, second] = dense;
+        for (((range, p), m), v) in moving.iter().zip(parameters).zip(first).zip(second) {
+            let (update, gradient) = (&update, &chunks[0].gradient[range.clone()]);
+            tasks.push(Box::new(move || update.apply(scale, p, m, v, gradient)));
+        }
+        team::run(tasks);
         self.missed.push(&self.optimizer, self.steps, rate);
         let behind = if self.dense_embedding { 1 } else { (self.steps / 8).clamp(1, BEHIND) };
         if self.rates.len() as u64 >= behind {
@@ -385,21 +393,18 @@ impl<R: Real> Engine<R> {
     }
 }
 
-/// Adds lists to `sum`, in order, and returns the sum of squares. Blocks are halves of halves, whatever the number of threads.
-fn add_in_blocks<R: Real>(sum: &mut [R], others: &[&[R]]) -> f64 {
-    if sum.len() > BLOCK {
-        let half = sum.len() / 2;
-        let (left, right) = sum.split_at_mut(half);
-        let parts: [Vec<&[R]>; 2] =
-            [others.iter().map(|list| &list[..half]).collect(), others.iter().map(|list| &list[half..]).collect()];
-        let (a, b) = rayon::join(|| add_in_blocks(left, &parts[0]), || add_in_blocks(right, &parts[1]));
-        return a + b;
-    }
+/// A range in parts of at most [`BLOCK`] numbers.
+fn blocks(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    range.clone().step_by(BLOCK).map(move |start| start..range.end.min(start + BLOCK))
+}
+
+/// Adds lists to `sum`, in order, and returns the sum of squares.
+fn add_up<'a, R: Real>(sum: &mut [R], others: impl Iterator<Item = &'a [R]>) -> f64 {
     kernels::vectorized(
         #[inline(always)]
         || {
             for other in others {
-                sum.iter_mut().zip(*other).for_each(|(sum, &x)| *sum += x);
+                sum.iter_mut().zip(other).for_each(|(sum, &x)| *sum += x);
             }
             kernels::dot(sum, sum).to_f64()
         },

@@ -30,14 +30,7 @@ pub struct Gradients<'a, R> {
 }
 
 /// The output in `out`, the hidden units r in `hidden`.
-pub fn forward<R: Real>(
-    weights: Weights<R>,
-    d: usize,
-    h: &[R],
-    hidden: &mut [R],
-    out: &mut [R],
-    watch: &mut Watch,
-) {
+pub fn forward<R: Real>(weights: Weights<R>, d: usize, h: &[R], hidden: &mut [R], out: &mut [R], watch: &mut Watch) {
     let (tokens, q) = (h.len() / d, weights.b1.len());
     product((tokens, q, d), (h, (d, 1)), (weights.w1, (1, d)), hidden, false);
     watch.lap(Part::Products);

@@ -24,6 +24,7 @@ pub mod products_alone;
 mod rows;
 pub mod run;
 pub mod schedule;
+mod team;
 mod times;
 pub mod training_data;
 

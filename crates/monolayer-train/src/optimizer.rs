@@ -6,7 +6,6 @@
 use monolayer::arithmetic::kernels::{self, Real};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::BLOCK;
 use crate::loss::negligible;
 
 /// How parameters follow their gradients g. With momentum m and mean square v, both 0 at first, at step t:
@@ -97,22 +96,6 @@ impl<R: Real> Update<R> {
         kernels::vectorized(
             #[inline(always)]
             || self.apply_here(scale, parameters, first, second, gradient),
-        );
-    }
-
-    /// The same on all threads.
-    pub(crate) fn apply_in_blocks(&self, scale: R, [parameters, first, second]: [&mut [R]; 3], gradient: &[R]) {
-        if gradient.len() <= BLOCK {
-            self.apply(scale, parameters, first, second, gradient);
-            return;
-        }
-        let half = gradient.len() / 2;
-        let halves = |list| <[R]>::split_at_mut(list, half);
-        let ((p1, p2), (m1, m2), (g1, g2)) = (halves(parameters), halves(first), gradient.split_at(half));
-        let (v1, v2) = second.split_at_mut(half.min(second.len()));
-        rayon::join(
-            || self.apply_in_blocks(scale, [p1, m1, v1], g1),
-            || self.apply_in_blocks(scale, [p2, m2, v2], g2),
         );
     }
 

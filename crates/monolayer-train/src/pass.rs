@@ -11,7 +11,7 @@ use crate::architecture::{Architecture, LayerLayout, Layout};
 use crate::attention::{Scratch, Sequence, Softmax};
 use crate::batch::{Batch, Targets, Tokens};
 use crate::product::{add_rows, product};
-use crate::rows::LateRows;
+use crate::rows::{AHEAD, LateRows};
 use crate::times::{Part, Watch};
 use crate::{feed_forward, loss, norm};
 
@@ -147,8 +147,11 @@ impl<R: Real> Pass<'_, R> {
                 kernels::vectorized(
                     #[inline(always)]
                     || {
-                        for (out, &id) in out.chunks_exact_mut(d).zip(&ids[first..last]) {
-                            self.read_row(id, out);
+                        for (out, t) in out.chunks_exact_mut(d).zip(first..last) {
+                            if let (Some(late), Some(&next)) = (&self.late, ids.get(t + AHEAD)) {
+                                late.prefetch(next, d, &self.parameters.embedding);
+                            }
+                            self.read_row(ids[t], out);
                         }
                     },
                 );

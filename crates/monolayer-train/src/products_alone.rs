@@ -140,7 +140,15 @@ impl Block {
         let Buffers { dh, w1, w2, b1, b2, d_hidden } = buffers;
         dh.copy_from_slice(&self.dy);
         b2.fill(0.0);
-        backward(weights, &mut Gradients { w1, b1, w2, b2 }, d, (&self.h, &self.hidden), d_hidden, dh, &mut Watch::default());
+        backward(
+            weights,
+            &mut Gradients { w1, b1, w2, b2 },
+            d,
+            (&self.h, &self.hidden),
+            d_hidden,
+            dh,
+            &mut Watch::default(),
+        );
     }
 
     fn skipping(&self, buffers: &mut Buffers) {

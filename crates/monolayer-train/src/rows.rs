@@ -3,11 +3,20 @@
 // Only what is inlined into `vectorized` is compiled for wider vector units.
 #![allow(clippy::inline_always)]
 
+use std::ops::Range;
+
 use monolayer::arithmetic::kernels::{self, Real};
 
 use crate::lazy_adam::{CatchUp, MissedSteps};
 use crate::optimizer::{Optimizer, Update};
 use crate::pass::{Chunk, Parameters};
+use crate::team::{Task, pieces};
+
+/// Rows lie far apart in a large table: a row is asked for so many rows before it is read.
+pub(crate) const AHEAD: usize = 8;
+
+/// Rows of a task.
+const ROWS: usize = 96;
 
 /// The distinct words of a batch.
 #[derive(Debug, Default)]
@@ -19,6 +28,8 @@ pub(crate) struct BatchRows<R> {
     catch_ups: Vec<Option<CatchUp<R>>>,
     /// The gradient of each distinct word's row.
     gradient: Vec<R>,
+    /// A buffer for the distinct words.
+    sorted: Vec<u32>,
 }
 
 impl<R: Real> BatchRows<R> {
@@ -67,27 +78,62 @@ impl<R: Real> BatchRows<R> {
         )
     }
 
-    /// Takes the steps that the rows have missed, then one with their gradients. `second` is empty for SGD.
-    pub fn update(
+    /// Tasks that take the steps that the rows have missed, then one with their gradients. `second` is empty for SGD.
+    pub fn update<'a>(
+        &'a mut self,
+        update: (&'a Update<R>, R),
+        d: usize,
+        lists: [&'a mut [R]; 3],
+        (seen, steps): (&mut [u32], u32),
+        tasks: &mut Vec<Task<'a>>,
+    ) {
+        self.distinct.iter().for_each(|&word| seen[word as usize] = steps);
+        // The table is cut so that each task has as many rows.
+        self.sorted.clone_from(&self.distinct);
+        self.sorted.sort_unstable();
+        let firsts = self.sorted.chunks(ROWS).map(|words| words[0] as usize);
+        let mut cuts: Vec<usize> = firsts.chain([self.slot.len()]).collect();
+        cuts[0] = 0;
+        let ranges: Vec<Range<usize>> = cuts.windows(2).map(|cut| cut[0]..cut[1]).collect();
+        let places: Vec<Range<usize>> = ranges.iter().map(|range| range.start * d..range.end * d).collect();
+        let rows = &*self;
+        let [parameters, first, second] = lists.map(|list| pieces(list, &places));
+        for (((range, p), m), v) in ranges.into_iter().zip(parameters).zip(first).zip(second) {
+            tasks.push(Box::new(move || rows.update_range(update, d, range, [p, m, v])));
+        }
+    }
+
+    /// The rows of words in a range, which is what the lists hold.
+    fn update_range(
         &self,
         (update, scale): (&Update<R>, R),
         d: usize,
+        range: Range<usize>,
         [parameters, first, second]: [&mut [R]; 3],
-        (seen, steps): (&mut [u32], u32),
     ) {
+        let row = |word: u32| (word as usize - range.start) * d..(word as usize - range.start + 1) * d;
+        let within = |word: u32| range.contains(&(word as usize));
         kernels::vectorized(
             #[inline(always)]
             || {
                 let rows = self.distinct.iter().zip(&self.catch_ups).zip(self.gradient.chunks_exact(d));
-                for ((&word, catch_up), gradient) in rows {
-                    let own = word as usize * d..(word as usize + 1) * d;
+                for (i, ((&word, catch_up), gradient)) in rows.enumerate() {
+                    if let Some(&next) = self.distinct.get(i + AHEAD).filter(|&&next| within(next)) {
+                        let own = row(next);
+                        for list in [&*parameters, &*first, &*second] {
+                            kernels::prefetch(list.get(own.clone()).unwrap_or_default());
+                        }
+                    }
+                    if !within(word) {
+                        continue;
+                    }
+                    let own = row(word);
                     let (row, first) = (&mut parameters[own.clone()], &mut first[own.clone()]);
                     let second = second.get_mut(own).unwrap_or_default();
                     if let Some(catch_up) = catch_up {
                         catch_up.apply_here(row, first, second);
                     }
                     update.apply_here(scale, row, first, second, gradient);
-                    seen[word as usize] = steps;
                 }
             },
         );
@@ -100,4 +146,15 @@ pub(crate) struct LateRows<'a, R> {
     pub rows: &'a BatchRows<R>,
     pub first: &'a Parameters<R>,
     pub second: &'a Parameters<R>,
+}
+
+impl<R: Real> LateRows<'_, R> {
+    /// Asks for the row of a word and all that [`CatchUp`] reads beside it.
+    #[inline(always)]
+    pub fn prefetch(&self, word: u32, d: usize, embedding: &[R]) {
+        let own = word as usize * d..(word as usize + 1) * d;
+        for list in [embedding, &self.first.embedding, &self.second.embedding] {
+            kernels::prefetch(list.get(own.clone()).unwrap_or_default());
+        }
+    }
 }

@@ -21,6 +21,7 @@ use crate::engine::{Diverged, Engine, Parameters, Times};
 use crate::export;
 use crate::metrics::{Dev, Metrics, entity_scores};
 use crate::options::{Dtype, Options};
+use crate::team;
 use crate::training_data::{self, Names, Packed, Source};
 
 /// What to train on, how, and where the result goes.
@@ -101,12 +102,16 @@ pub struct Report {
     pub fastest: Times,
 }
 
+/// Who hears of every step and evaluation. It is called on a thread of the pool.
+pub type Listener<'a> = dyn FnMut(Event) -> ControlFlow<()> + Send + 'a;
+
 /// Trains; with `resume`, from the checkpoint in the training directory on. `listen` hears of every step.
-pub fn train(job: &Job, resume: bool, listen: &mut dyn FnMut(Event) -> ControlFlow<()>) -> Result<Report> {
-    match job.options.dtype {
+pub fn train(job: &Job, resume: bool, listen: &mut Listener) -> Result<Report> {
+    // The whole run on threads of the pool: a thread outside would have to be woken after every step, and the pool's after it.
+    rayon::scope(|_| match job.options.dtype {
         Dtype::F32 => Run::<f32>::new(job, resume)?.go(listen),
         Dtype::F64 => Run::<f64>::new(job, resume)?.go(listen),
-    }
+    })
 }
 
 /// A run in one precision.
@@ -166,9 +171,9 @@ impl<'a, R: Real> Run<'a, R> {
         Ok(run)
     }
 
-    fn go(mut self, listen: &mut dyn FnMut(Event) -> ControlFlow<()>) -> Result<Report> {
+    fn go(mut self, listen: &mut Listener) -> Result<Report> {
         while !self.progress.finished() {
-            let end = self.epoch(listen);
+            let end = team::with_helpers(|| self.epoch(listen));
             if end == End::Stopped {
                 return self.leave();
             }
@@ -218,7 +223,7 @@ impl<'a, R: Real> Run<'a, R> {
     }
 
     /// The rest of an epoch, which is [`End::Done`] when it is.
-    fn epoch(&mut self, listen: &mut dyn FnMut(Event) -> ControlFlow<()>) -> End {
+    fn epoch(&mut self, listen: &mut Listener) -> End {
         let options = self.job.options;
         let epoch = self.progress.epoch + 1;
         let start = Instant::now();
@@ -233,9 +238,12 @@ impl<'a, R: Real> Run<'a, R> {
         let packed = fresh.as_ref().unwrap_or(&self.packed);
         let order = training_data::order(options.seed, epoch, packed.sequences());
         let steps = order.len().div_ceil(options.batch);
-        let mut batch = Packed::default();
+        let (mut batch, mut chosen) = (Packed::default(), Vec::new());
         for sequences in order.chunks(options.batch).skip(self.progress.step) {
-            packed.gather(sequences, self.engine.architecture().dim, &mut batch);
+            chosen.clear();
+            chosen.extend_from_slice(sequences);
+            packed.balance(&mut chosen);
+            packed.gather(&chosen, self.engine.architecture().dim, &mut batch);
             let rate = options.rate_at(self.engine.steps(), (steps * options.epochs) as u64);
             let step = match self.engine.step(&batch.batch(), rate) {
                 Ok(step) => step,
@@ -303,7 +311,7 @@ impl<'a, R: Real> Run<'a, R> {
     }
 
     /// Evaluates a copy and writes it, with a checkpoint; or finds that its numbers are out of bounds.
-    fn evaluate(&mut self, listen: &mut dyn FnMut(Event) -> ControlFlow<()>) -> Result<Option<Diverged>> {
+    fn evaluate(&mut self, listen: &mut Listener) -> Result<Option<Diverged>> {
         let start = Instant::now();
         let snapshot = self.snapshot();
         if let Err(diverged) = check_finite(&snapshot) {
