@@ -1,19 +1,14 @@
 //! One optimizer step after another.
 
-// Only what is inlined into `vectorized` is compiled for wider vector units.
-#![allow(clippy::inline_always)]
-
-use std::ops::Range;
-
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_distr::StandardNormal;
 use rayon::prelude::*;
 
 use monolayer::Error;
-use monolayer::arithmetic::kernels::{self, Real};
+use monolayer::arithmetic::kernels::Real;
 
-use crate::architecture::{Architecture, Layout};
+use crate::architecture::{Architecture, Layout, Tensor};
 use crate::batch::split;
 pub use crate::batch::{Batch, CHUNK, Diverged, Evaluation, Step, Targets, Tokens};
 use crate::lazy_adam::{CatchUp, MissedSteps};
@@ -21,13 +16,12 @@ use crate::optimizer::{Optimizer, Update};
 pub use crate::pass::Parameters;
 use crate::pass::{Chunk, Pass};
 use crate::rows::{BatchRows, LateRows};
-use crate::team::{self, Task, pieces};
+use crate::team::{self, Task};
 pub use crate::times::Times;
 use crate::times::{Part, Watch};
+use crate::update::{self, Block, blocks};
 use monolayer::arithmetic::arg_max;
 
-/// Numbers of a task.
-const BLOCK: usize = 1 << 13;
 /// A mean loss above this is no longer training.
 const DIVERGED: f64 = 1e8;
 /// Rows are never more than this many steps behind, nor more than an eighth of all steps: [`crate::lazy_adam`] says why.
@@ -41,8 +35,8 @@ pub struct Engine<R> {
     optimizer: Optimizer,
     clip: Option<f64>,
     dense_embedding: bool,
-    /// The dense parameters that steps move, a task each.
-    moving: Vec<Range<usize>>,
+    /// The dense parameters, a block at a time.
+    blocks: Vec<Block>,
     parameters: Parameters<R>,
     /// Momentum and mean square, laid out as the parameters.
     first: Parameters<R>,
@@ -111,7 +105,7 @@ impl<R: Real> Engine<R> {
             Parameters { embedding: zeros(&parameters.embedding), dense: zeros(&parameters.dense) }
         };
         let words = architecture.words.unwrap_or(0);
-        let moving = blocks(0..layout.len()).collect();
+        let blocks = blocks(0..layout.len(), true).collect();
         Self {
             first: zeros(true),
             second: zeros(optimizer.has_second()),
@@ -127,7 +121,7 @@ impl<R: Real> Engine<R> {
             optimizer,
             clip,
             dense_embedding: false,
-            moving,
+            blocks,
             parameters,
         }
     }
@@ -157,8 +151,9 @@ impl<R: Real> Engine<R> {
     /// Keeps the tensors with these names (all but the embedding) as they are.
     #[must_use]
     pub fn with_frozen(mut self, names: &[String]) -> Self {
-        let moving = self.layout.tensors.iter().filter(|tensor| !names.contains(&tensor.name));
-        self.moving = moving.flat_map(|tensor| blocks(tensor.range.clone())).collect();
+        let moves = |tensor: &Tensor| !names.contains(&tensor.name);
+        let tensors = self.layout.tensors.iter();
+        self.blocks = tensors.flat_map(|tensor| blocks(tensor.range.clone(), moves(tensor))).collect();
         self
     }
 
@@ -253,15 +248,14 @@ impl<R: Real> Engine<R> {
         if !(loss.is_finite() && loss < DIVERGED) {
             return Err(self.diverged(format!("a mean loss of {loss}"), "the head"));
         }
-        let squares = self.add_gradients(batch, used);
-        if !squares.is_finite() {
+        // No sum of the chunks' gradients, however they point, is longer than this.
+        let longest = tokens as f64 * self.chunks[..used].iter().map(|chunk| chunk.squares).sum::<f64>();
+        if longest.is_nan() || longest >= R::LARGEST.to_f64() {
             return Err(self.diverged("a gradient that is not finite".into(), "the embedding"));
         }
-        let norm = squares.sqrt();
-        let scale = self.clip.map_or(1.0, |clip| (clip / (norm + 1e-6)).min(1.0));
-        self.update(R::from_f64(scale), rate);
-        self.watch.lap(Part::Optimizer);
-        Ok(Step { loss, right, tokens, labeled, gradient_norm: norm })
+        let gradient_norm = self.update(batch, used, rate);
+        self.watch.lap_of_all(Part::Optimizer);
+        Ok(Step { loss, right, tokens, labeled, gradient_norm })
     }
 
     /// Brings all embedding rows up to date, as dense updates would have at every step.
@@ -288,48 +282,23 @@ impl<R: Real> Engine<R> {
         missed.clear();
     }
 
-    /// Adds the gradients of the chunks in use up, in order: dense ones into the first chunk's, those of words into their own. Returns
-    /// the sum of squares.
-    fn add_gradients(&mut self, batch: &Batch<R>, used: usize) -> f64 {
-        let Self { chunks, rows, architecture, .. } = self;
-        let mut sum = std::mem::take(&mut chunks[0].gradient);
-        let used = &chunks[..used];
-        let mut squares = vec![0.0; 1 + sum.len().div_ceil(BLOCK)];
-        let (words, blocks) = squares.split_at_mut(1);
-        let mut tasks: Vec<Task> = Vec::with_capacity(1 + blocks.len());
-        if let Tokens::Words(ids) = batch.tokens {
-            tasks.push(Box::new(|| words[0] = rows.add_gradients(ids, architecture.dim, used)));
-        }
-        for ((i, sum), squares) in sum.chunks_mut(BLOCK).enumerate().zip(blocks) {
-            let others = used[1..].iter().map(move |chunk| &chunk.gradient[i * BLOCK..]);
-            tasks.push(Box::new(move || *squares = add_up(sum, others)));
-        }
-        team::run(tasks);
-        chunks[0].gradient = sum;
-        squares.iter().sum()
-    }
-
-    /// The optimizer's step.
-    fn update(&mut self, scale: R, rate: f64) {
+    /// The optimizer's step with the gradients of the chunks in use; returns the norm of their sum.
+    fn update(&mut self, batch: &Batch<R>, used: usize, rate: f64) -> f64 {
         self.steps += 1;
         let update: Update<R> = self.optimizer.update(self.steps, rate);
-        let Self { parameters, first, second, chunks, rows, seen, rates, architecture, moving, .. } = self;
-        rates.push(rate);
-        let mut tasks = Vec::new();
-        let lists = [&mut parameters.embedding[..], &mut first.embedding, &mut second.embedding];
-        rows.update((&update, scale), architecture.dim, lists, (seen, rates.len() as u32), &mut tasks);
-        let dense = [&mut parameters.dense, &mut first.dense, &mut second.dense].map(|list| pieces(list, moving));
-        let [parameters, first, second] = dense;
-        for (((range, p), m), v) in moving.iter().zip(parameters).zip(first).zip(second) {
-            let (update, gradient) = (&update, &chunks[0].gradient[range.clone()]);
-            tasks.push(Box::new(move || update.apply(scale, p, m, v, gradient)));
-        }
-        team::run(tasks);
+        let Self { parameters, first, second, blocks, .. } = self;
+        let words = if let Tokens::Words(ids) = batch.tokens { ids } else { &[] };
+        let targets = update::Targets { parameters, first, second, blocks };
+        let chunks = &mut self.chunks[..used];
+        let norm = targets.step(&update, self.clip, chunks, &mut self.rows, (words, self.architecture.dim));
+        self.rates.push(rate);
+        self.rows.set_seen(&mut self.seen, self.rates.len() as u32);
         self.missed.push(&self.optimizer, self.steps, rate);
         let behind = if self.dense_embedding { 1 } else { (self.steps / 8).clamp(1, BEHIND) };
         if self.rates.len() as u64 >= behind {
             self.catch_up();
         }
+        norm
     }
 
     /// Where things went wrong: the first number that is not finite.
@@ -391,22 +360,4 @@ impl<R: Real> Engine<R> {
         let firing = units(0) / units(1).max(1.0);
         Evaluation { loss, labels: parts.into_iter().flat_map(|(_, labels, _)| labels).collect(), firing }
     }
-}
-
-/// A range in parts of at most [`BLOCK`] numbers.
-fn blocks(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
-    range.clone().step_by(BLOCK).map(move |start| start..range.end.min(start + BLOCK))
-}
-
-/// Adds lists to `sum`, in order, and returns the sum of squares.
-fn add_up<'a, R: Real>(sum: &mut [R], others: impl Iterator<Item = &'a [R]>) -> f64 {
-    kernels::vectorized(
-        #[inline(always)]
-        || {
-            for other in others {
-                sum.iter_mut().zip(other).for_each(|(sum, &x)| *sum += x);
-            }
-            kernels::dot(sum, sum).to_f64()
-        },
-    )
 }

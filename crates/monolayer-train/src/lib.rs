@@ -27,6 +27,7 @@ pub mod schedule;
 mod team;
 mod times;
 pub mod training_data;
+mod update;
 
 pub use architecture::Architecture;
 pub use engine::{Batch, Diverged, Engine, Evaluation, Step, Targets, Tokens};

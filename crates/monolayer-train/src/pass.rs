@@ -58,6 +58,8 @@ pub struct Chunk<R> {
     pub gradient: Vec<R>,
     /// Gradients of the tokens' vectors.
     pub d_tokens: Vec<R>,
+    /// The sum of the squares of all these gradients.
+    pub squares: f64,
     /// The loss and the right tokens.
     pub sum: loss::Sum,
     /// Where the time went.
@@ -281,6 +283,11 @@ impl<R: Real> Pass<'_, R> {
         self.positions_back(chunk, &dy);
         chunk.d_tokens = dy;
         chunk.watch.lap(Part::Embedding);
+        chunk.squares = kernels::vectorized(
+            #[inline(always)]
+            || [&chunk.gradient, &chunk.d_tokens].map(|list| kernels::dot(list, list).to_f64()).iter().sum(),
+        );
+        chunk.watch.lap(Part::Optimizer);
     }
 
     /// The scores of the labels.

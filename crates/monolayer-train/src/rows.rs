@@ -10,26 +10,21 @@ use monolayer::arithmetic::kernels::{self, Real};
 use crate::lazy_adam::{CatchUp, MissedSteps};
 use crate::optimizer::{Optimizer, Update};
 use crate::pass::{Chunk, Parameters};
-use crate::team::{Task, pieces};
 
 /// Rows lie far apart in a large table: a row is asked for so many rows before it is read.
 pub(crate) const AHEAD: usize = 8;
-
-/// Rows of a task.
-const ROWS: usize = 96;
 
 /// The distinct words of a batch.
 #[derive(Debug, Default)]
 pub(crate) struct BatchRows<R> {
     /// For each word of the vocabulary, its place in `distinct` plus 1, or 0.
     slot: Vec<u32>,
+    /// In ascending order: so the rows of a share are all of a part of the table.
     distinct: Vec<u32>,
     /// What each distinct word's row has missed.
     catch_ups: Vec<Option<CatchUp<R>>>,
     /// The gradient of each distinct word's row.
     gradient: Vec<R>,
-    /// A buffer for the distinct words.
-    sorted: Vec<u32>,
 }
 
 impl<R: Real> BatchRows<R> {
@@ -40,16 +35,45 @@ impl<R: Real> BatchRows<R> {
     /// Finds the distinct words of a batch, and what their rows have missed.
     pub fn find(&mut self, ids: &[u32], seen: &[u32], missed: &mut MissedSteps, optimizer: &Optimizer) {
         self.distinct.drain(..).for_each(|word| self.slot[word as usize] = 0);
-        self.catch_ups.clear();
-        missed.add_up(optimizer);
         for &id in ids {
             let slot = &mut self.slot[id as usize];
             if *slot == 0 {
                 self.distinct.push(id);
-                self.catch_ups.push(missed.catch_up(optimizer, seen[id as usize]));
-                *slot = self.distinct.len() as u32;
+                *slot = 1;
             }
         }
+        self.distinct.sort_unstable();
+        missed.add_up(optimizer);
+        self.catch_ups.clear();
+        for (i, &word) in (1..).zip(&self.distinct) {
+            self.slot[word as usize] = i;
+            self.catch_ups.push(missed.catch_up(optimizer, seen[word as usize]));
+        }
+    }
+
+    /// The rows have seen all of so many steps.
+    pub fn set_seen(&self, seen: &mut [u32], steps: u32) {
+        self.distinct.iter().for_each(|&word| seen[word as usize] = steps);
+    }
+
+    /// A list for the gradients of the rows.
+    pub fn take_gradient(&mut self, d: usize) -> Vec<R> {
+        let mut gradient = std::mem::take(&mut self.gradient);
+        gradient.resize(self.distinct.len() * d, R::ZERO);
+        gradient
+    }
+
+    /// Gives the list back.
+    pub fn give_gradient(&mut self, gradient: Vec<R>) {
+        self.gradient = gradient;
+    }
+
+    /// The rows, so many at a time.
+    pub fn ranges<'a>(&'a self, size: usize, chunks: &'a [Chunk<R>], ids: &'a [u32], d: usize) -> Vec<RowRange<'a, R>> {
+        let starts = (0..self.distinct.len()).step_by(size);
+        let range =
+            |start| RowRange { rows: self, range: start..self.distinct.len().min(start + size), chunks, ids, d };
+        starts.map(range).collect()
     }
 
     /// What the row of a word of the batch has missed.
@@ -57,86 +81,60 @@ impl<R: Real> BatchRows<R> {
     pub fn catch_up(&self, word: u32) -> Option<&CatchUp<R>> {
         self.catch_ups[self.slot[word as usize] as usize - 1].as_ref()
     }
+}
 
-    /// Adds the gradients of the batch's tokens up, in order, and returns the sum of squares.
-    pub fn add_gradients(&mut self, mut ids: &[u32], d: usize, chunks: &[Chunk<R>]) -> f64 {
-        self.gradient.clear();
-        self.gradient.resize(self.distinct.len() * d, R::ZERO);
-        kernels::vectorized(
-            #[inline(always)]
-            || {
-                for Chunk { d_tokens: rows, .. } in chunks {
-                    let (own, rest) = ids.split_at(rows.len() / d);
-                    for (&id, row) in own.iter().zip(rows.chunks_exact(d)) {
-                        let slot = self.slot[id as usize] as usize - 1;
-                        self.gradient[slot * d..][..d].iter_mut().zip(row).for_each(|(sum, &x)| *sum += x);
-                    }
-                    ids = rest;
-                }
-                kernels::dot(&self.gradient, &self.gradient).to_f64()
-            },
-        )
+/// Some of the distinct words of a batch.
+pub(crate) struct RowRange<'a, R> {
+    rows: &'a BatchRows<R>,
+    range: Range<usize>,
+    chunks: &'a [Chunk<R>],
+    ids: &'a [u32],
+    d: usize,
+}
+
+impl<R: Real> RowRange<'_, R> {
+    /// From the first of the rows to the last, in the table.
+    pub fn place(&self) -> Range<usize> {
+        let words = &self.rows.distinct[self.range.clone()];
+        words[0] as usize * self.d..(words[words.len() - 1] as usize + 1) * self.d
     }
 
-    /// Tasks that take the steps that the rows have missed, then one with their gradients. `second` is empty for SGD.
-    pub fn update<'a>(
-        &'a mut self,
-        update: (&'a Update<R>, R),
-        d: usize,
-        lists: [&'a mut [R]; 3],
-        (seen, steps): (&mut [u32], u32),
-        tasks: &mut Vec<Task<'a>>,
-    ) {
-        self.distinct.iter().for_each(|&word| seen[word as usize] = steps);
-        // The table is cut so that each task has as many rows.
-        self.sorted.clone_from(&self.distinct);
-        self.sorted.sort_unstable();
-        let firsts = self.sorted.chunks(ROWS).map(|words| words[0] as usize);
-        let mut cuts: Vec<usize> = firsts.chain([self.slot.len()]).collect();
-        cuts[0] = 0;
-        let ranges: Vec<Range<usize>> = cuts.windows(2).map(|cut| cut[0]..cut[1]).collect();
-        let places: Vec<Range<usize>> = ranges.iter().map(|range| range.start * d..range.end * d).collect();
-        let rows = &*self;
-        let [parameters, first, second] = lists.map(|list| pieces(list, &places));
-        for (((range, p), m), v) in ranges.into_iter().zip(parameters).zip(first).zip(second) {
-            tasks.push(Box::new(move || rows.update_range(update, d, range, [p, m, v])));
+    /// Adds the gradients of the batch's tokens up, in order.
+    #[inline(always)]
+    pub fn add_gradients(&self, gradient: &mut [R]) {
+        let (d, mut ids) = (self.d, self.ids);
+        gradient.fill(R::ZERO);
+        for Chunk { d_tokens: rows, .. } in self.chunks {
+            let (own, rest) = ids.split_at(rows.len() / d);
+            for (&id, row) in own.iter().zip(rows.chunks_exact(d)) {
+                let at = (self.rows.slot[id as usize] as usize - 1).wrapping_sub(self.range.start);
+                if at < self.range.len() {
+                    gradient[at * d..][..d].iter_mut().zip(row).for_each(|(sum, &x)| *sum += x);
+                }
+            }
+            ids = rest;
         }
     }
 
-    /// The rows of words in a range, which is what the lists hold.
-    fn update_range(
-        &self,
-        (update, scale): (&Update<R>, R),
-        d: usize,
-        range: Range<usize>,
-        [parameters, first, second]: [&mut [R]; 3],
-    ) {
-        let row = |word: u32| (word as usize - range.start) * d..(word as usize - range.start + 1) * d;
-        let within = |word: u32| range.contains(&(word as usize));
-        kernels::vectorized(
-            #[inline(always)]
-            || {
-                let rows = self.distinct.iter().zip(&self.catch_ups).zip(self.gradient.chunks_exact(d));
-                for (i, ((&word, catch_up), gradient)) in rows.enumerate() {
-                    if let Some(&next) = self.distinct.get(i + AHEAD).filter(|&&next| within(next)) {
-                        let own = row(next);
-                        for list in [&*parameters, &*first, &*second] {
-                            kernels::prefetch(list.get(own.clone()).unwrap_or_default());
-                        }
-                    }
-                    if !within(word) {
-                        continue;
-                    }
-                    let own = row(word);
-                    let (row, first) = (&mut parameters[own.clone()], &mut first[own.clone()]);
-                    let second = second.get_mut(own).unwrap_or_default();
-                    if let Some(catch_up) = catch_up {
-                        catch_up.apply_here(row, first, second);
-                    }
-                    update.apply_here(scale, row, first, second, gradient);
+    /// Takes the steps that the rows have missed, then one with their gradients. The lists hold [`Self::place`]; `second` is empty for SGD.
+    #[inline(always)]
+    pub fn update(&self, update: &Update<R>, scale: R, [parameters, first, second]: [&mut [R]; 3], gradient: &[R]) {
+        let (d, words) = (self.d, &self.rows.distinct[self.range.clone()]);
+        let place = |word: u32| (word - words[0]) as usize * d..((word - words[0]) as usize + 1) * d;
+        for (i, gradient) in gradient.chunks_exact(d).enumerate() {
+            if let Some(&next) = words.get(i + AHEAD) {
+                for list in [&*parameters, &*first, &*second] {
+                    kernels::prefetch(list.get(place(next)).unwrap_or_default());
                 }
-            },
-        );
+            }
+            let own = place(words[i]);
+            let (row, first) = (&mut parameters[own.clone()], &mut first[own.clone()]);
+            let second = second.get_mut(own).unwrap_or_default();
+            if let Some(catch_up) = &self.rows.catch_ups[self.range.start + i] {
+                catch_up.apply_here(row, first, second);
+            }
+            update.apply(scale, row, first, second, gradient);
+        }
     }
 }
 

@@ -65,23 +65,23 @@ fn help(done: &AtomicBool) {
 /// A piece of work.
 pub type Task<'a> = Box<dyn FnOnce() + Send + 'a>;
 
-/// Runs all tasks, on as many threads as there are; larger ones should come first.
+/// Runs all tasks, on as many threads as there are. This thread begins with the first, the others with the last: so in one step
+/// after another most tasks are done by the thread that did them before, whose caches hold their numbers.
 pub fn run(tasks: Vec<Task>) {
-    let count = tasks.len();
+    let left = AtomicUsize::new(tasks.len());
     let tasks: Vec<Mutex<Option<Task>>> = tasks.into_iter().map(|task| Mutex::new(Some(task))).collect();
-    let (next, left) = (AtomicUsize::new(0), AtomicUsize::new(count));
-    let work = || {
-        while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let task = task.lock().expect("a task is taken once").take();
-            task.into_iter().for_each(|task| busy(task));
+    let work = |task: &Mutex<Option<Task>>| {
+        let task = task.lock().expect("tasks are only taken").take();
+        if let Some(task) = task {
+            busy(task);
             left.fetch_sub(1, Ordering::Release);
         }
     };
     rayon::scope(|scope| {
-        for _ in 1..rayon::current_num_threads().min(count) {
-            scope.spawn(|_| work());
+        for _ in 1..rayon::current_num_threads().min(tasks.len()) {
+            scope.spawn(|_| tasks.iter().rev().for_each(work));
         }
-        work();
+        tasks.iter().for_each(work);
         let mut rounds = 0;
         while left.load(Ordering::Acquire) > 0 {
             rounds += 1;

@@ -92,6 +92,13 @@ impl Watch {
         self.last = now;
     }
 
+    /// The time since the last call was that of a part on all threads.
+    pub fn lap_of_all(&mut self, part: Part) {
+        let now = Instant::now();
+        *self.times.of(part) += (now - self.last).as_secs_f64() * rayon::current_num_threads() as f64;
+        self.last = now;
+    }
+
     /// The times since the last call.
     pub fn take(&mut self) -> Times {
         std::mem::take(&mut self.times)
