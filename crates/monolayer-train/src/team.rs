@@ -8,11 +8,15 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 /// A helper that has looked for work so often in vain goes: some milliseconds.
 const PATIENCE: usize = 20_000;
 /// The first looks follow each other without a pause.
 const EAGER: usize = 200;
+
+/// A thread that lets others run is back sooner, unless it shares its processor.
+const CROWDED: Duration = Duration::from_micros(200);
 
 thread_local! {
     /// Whether this thread is within an epoch, a task or a helper. Then it must not become a helper: what it is within would wait.
@@ -27,9 +31,19 @@ fn busy<T>(f: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Lets others run, if it has been in vain for long.
+/// Between two looks: lets others run, if it has been in vain for long.
 fn pause(rounds: usize) {
-    if rounds < EAGER { std::hint::spin_loop() } else { std::thread::yield_now() }
+    if rounds < EAGER {
+        std::hint::spin_loop();
+        return;
+    }
+    let start = Instant::now();
+    std::thread::yield_now();
+    // Another thread works on this processor, maybe the one that is waited for, and a thread that is always ready to run is seldom moved
+    // to another. One that wakes up is: it starts where nobody is.
+    if start.elapsed() > CROWDED {
+        std::thread::sleep(Duration::from_micros(1));
+    }
 }
 
 /// Runs `f` on a thread of the pool, while the others stay awake.
