@@ -142,19 +142,19 @@ mod tests {
                 let outer = || {
                     for _ in 0..50 {
                         let inner = |i: usize| {
-                            let count = |j: usize| counts[i * 4 + j].fetch_add(1, Ordering::Relaxed);
-                            rayon::join(
-                                || run((0..3).map(|j| Box::new(move || drop(count(j))) as Task).collect()),
-                                || count(3),
-                            );
+                            let count = |j: usize| {
+                                counts[i * 4 + j].fetch_add(1, Ordering::Relaxed);
+                            };
+                            let three = || run((0..3).map(|j| Box::new(move || count(j)) as Task).collect());
+                            rayon::join(three, || count(3));
                         };
                         run((0..10).map(|i| Box::new(move || inner(i)) as Task).collect());
                     }
                 };
                 if helped {
-                    pool.install(|| with_helpers(outer))
+                    pool.install(|| with_helpers(outer));
                 } else {
-                    pool.install(outer)
+                    pool.install(outer);
                 }
                 assert!(counts.iter().all(|count| count.load(Ordering::Relaxed) == 50), "{threads} {helped}");
             }
