@@ -52,7 +52,7 @@ pub struct Settings {
     /// Whether to stop as soon as what was done is safe.
     pub stop: fn() -> bool,
     /// Hears of what goes on within a point that takes long.
-    pub say: Box<dyn Fn(&str)>,
+    pub say: Box<dyn Fn(&str) + Sync>,
 }
 
 /// An experiment.

@@ -50,6 +50,16 @@ pub struct Softmax<R> {
     pub total: R,
 }
 
+/// What the way back knows of sixteen queries: their components, the gradients of what they read, their softmax, dg . g.
+struct Block<'a, R> {
+    first: usize,
+    q: &'a [Lanes<R>],
+    dg: &'a [Lanes<R>],
+    top: Lanes<R>,
+    scale: Lanes<R>,
+    along: Lanes<R>,
+}
+
 /// Lanes from `row[first..]`, zeros beyond its end.
 #[inline(always)]
 fn load<R: Real>(row: &[R], first: usize) -> Lanes<R> {
@@ -70,6 +80,18 @@ fn times<R: Real>(mut x: [R; LANES], y: &[R; LANES]) -> [R; LANES] {
         x[l] = x[l] * y[l];
     }
     x
+}
+
+/// The sum of the rows, each times a factor.
+#[inline(always)]
+fn weighted<R: Real>(rows: &[Lanes<R>; LANES], factors: &Lanes<R>) -> Lanes<R> {
+    let mut sum = [R::ZERO; LANES];
+    for l in 0..LANES {
+        for j in 0..LANES {
+            sum[j] += rows[l][j] * factors[l];
+        }
+    }
+    sum
 }
 
 /// e^(score - top).
@@ -217,6 +239,68 @@ impl<'a, R: Real> Sequence<'a, R> {
         ds
     }
 
+    /// The weights of key `j` for a block of queries, and the gradients of its scores.
+    #[inline(always)]
+    fn weights_back(&self, block: &Block<R>, j: usize) -> [Lanes<R>; 2] {
+        let p = times(exponentials(self.scores(block.q, block.first, j), &block.top), &block.scale);
+        [p, self.score_gradients(&p, block.dg, &block.along, j)]
+    }
+
+    /// What a block of queries adds to the gradients, for heads of size 1.
+    #[inline(always)]
+    fn keys_one_by_one(&self, block: &Block<R>, dq: &mut [Lanes<R>], dk: &mut [R], mut dv: Option<&mut [R]>) {
+        let (q, dg, dq) = (&block.q[0], &block.dg[0], &mut dq[0]);
+        let k = self.component(self.k, 0);
+        for j in 0..self.visible(block.first) {
+            let [p, ds] = self.weights_back(block, j);
+            let (mut key, mut value) = ([R::ZERO; LANES], [R::ZERO; LANES]);
+            for l in 0..LANES {
+                dq[l] += ds[l] * k[j];
+                key[l] = ds[l] * q[l];
+                value[l] = p[l] * dg[l];
+            }
+            if let Some(dv) = &mut dv {
+                dk[j] += sum_of_lanes(key);
+                dv[j] += sum_of_lanes(value);
+            } else {
+                for l in 0..LANES {
+                    key[l] += value[l];
+                }
+                dk[j] += sum_of_lanes(key);
+            }
+        }
+    }
+
+    /// The same for larger heads: sixteen keys at a time, whose weights are turned around, so that the sums over the queries are sums of
+    /// lanes of keys, for all components.
+    #[inline(always)]
+    fn keys_by_tiles(&self, block: &Block<R>, dq: &mut [Lanes<R>], dk: &mut [R], mut dv: Option<&mut [R]>) {
+        let visible = self.visible(block.first);
+        for start in (0..visible).step_by(LANES) {
+            let keys = LANES.min(visible - start);
+            let (mut p_turned, mut ds_turned) = ([[R::ZERO; LANES]; LANES], [[R::ZERO; LANES]; LANES]);
+            for j in 0..keys {
+                let [p, ds] = self.weights_back(block, start + j);
+                for (c, dq) in dq.iter_mut().enumerate() {
+                    let k = self.component(self.k, c)[start + j];
+                    for l in 0..LANES {
+                        dq[l] += ds[l] * k;
+                    }
+                }
+                for l in 0..LANES {
+                    (p_turned[l][j], ds_turned[l][j]) = (p[l], ds[l]);
+                }
+            }
+            for (c, (q, dg)) in block.q.iter().zip(block.dg).enumerate() {
+                let own = c * self.stride + start..c * self.stride + start + keys;
+                let (key, value) = (weighted(&ds_turned, q), weighted(&p_turned, dg));
+                let values = if let Some(dv) = &mut dv { &mut dv[own.clone()] } else { &mut dk[own.clone()] };
+                values.iter_mut().zip(value).for_each(|(sum, x)| *sum += x);
+                dk[own].iter_mut().zip(key).for_each(|(sum, x)| *sum += x);
+            }
+        }
+    }
+
     /// Adds the gradients of keys and values to `dk` and `dv`, and sets those of queries: the same layout as `q`, `k` and `v`.
     /// With tied values `dv` is `None` and their gradients join the keys'.
     #[inline(always)]
@@ -251,28 +335,12 @@ impl<'a, R: Real> Sequence<'a, R> {
             for l in 0..lanes {
                 (top[l], scale[l]) = (softmax[first + l].top, R::ONE / softmax[first + l].total);
             }
-            for j in 0..self.visible(first) {
-                let p = times(exponentials(self.scores(q, first, j), &top), &scale);
-                let ds = self.score_gradients(&p, dg, &along, j);
-                for (c, ((dq, q), dg)) in dq_lanes.iter_mut().zip(&*q).zip(&*dg).enumerate() {
-                    let k = self.component(self.k, c)[j];
-                    let (mut key, mut value) = ([R::ZERO; LANES], [R::ZERO; LANES]);
-                    for l in 0..LANES {
-                        dq[l] += ds[l] * k;
-                        key[l] = ds[l] * q[l];
-                        value[l] = p[l] * dg[l];
-                    }
-                    let at = c * self.stride + j;
-                    if let Some(dv) = &mut dv {
-                        dk[at] += sum_of_lanes(key);
-                        dv[at] += sum_of_lanes(value);
-                    } else {
-                        for l in 0..LANES {
-                            key[l] += value[l];
-                        }
-                        dk[at] += sum_of_lanes(key);
-                    }
-                }
+            let block = Block { first, q, dg, top, scale, along };
+            let dv = dv.as_deref_mut();
+            if self.size == 1 {
+                self.keys_one_by_one(&block, dq_lanes, dk, dv);
+            } else {
+                self.keys_by_tiles(&block, dq_lanes, dk, dv);
             }
             for c in 0..self.size {
                 dq[c * self.stride + first..][..lanes].copy_from_slice(&dq_lanes[c][..lanes]);

@@ -1,5 +1,10 @@
 //! The input of a training step, and what the step reports.
 
+/// About as many tokens are in a chunk of a batch, the work of one thread.
+pub const CHUNK: usize = 256;
+/// Batches of fewer tokens are one chunk.
+const SMALL: usize = 32;
+
 /// Sequences packed one after another.
 #[derive(Debug, Clone, Copy)]
 pub struct Batch<'a, R> {
@@ -82,17 +87,26 @@ pub struct Diverged {
     pub tensor: String,
 }
 
-/// Seconds by part, added up over threads.
-#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Times {
-    /// Embedding rows and places, their gradients.
-    pub embedding: f64,
-    /// Attention, forward and back.
-    pub attention: f64,
-    /// Feed-forward blocks, forward and back.
-    pub feed_forward: f64,
-    /// Head and loss.
-    pub head: f64,
-    /// The optimizer.
-    pub optimizer: f64,
+/// Chunks of a batch as ranges of sequences with about equally many tokens each, from the data alone. Their number is even where
+/// there are several, so that two threads, or four, have equal work.
+pub(crate) fn split(offsets: &[usize]) -> Vec<std::ops::Range<usize>> {
+    let tokens = offsets[offsets.len() - 1];
+    let count = if tokens < SMALL { 1 } else { 2 * ((tokens + CHUNK) / (2 * CHUNK)).max(1) };
+    let mut chunks = Vec::with_capacity(count);
+    let mut start = 0;
+    for i in 1..=count {
+        // The sequence boundary nearest to the i-th part of the tokens.
+        let goal = tokens * i / count;
+        let after = offsets.partition_point(|&o| o < goal).max(start + 1);
+        let nearer = after > start + 1 && goal - offsets[after - 1] < offsets[after.min(offsets.len() - 1)] - goal;
+        let end = if i == count { offsets.len() - 1 } else { after - usize::from(nearer) };
+        if start < end && end < offsets.len() {
+            chunks.push(start..end);
+            start = end;
+        }
+    }
+    if start + 1 < offsets.len() {
+        chunks.push(start..offsets.len() - 1);
+    }
+    chunks
 }

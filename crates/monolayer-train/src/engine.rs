@@ -6,18 +6,22 @@ use rand_distr::StandardNormal;
 use rayon::prelude::*;
 
 use monolayer::Error;
-use monolayer::arithmetic::kernels::{self, Real};
+use monolayer::arithmetic::kernels::Real;
 
-use crate::architecture::{Architecture, Layout};
-pub use crate::batch::{Batch, Diverged, Evaluation, Step, Targets, Times, Tokens};
-use crate::lazy_adam::{CatchUp, catch_ups};
+use crate::architecture::{Architecture, Layout, Tensor};
+use crate::batch::split;
+pub use crate::batch::{Batch, CHUNK, Diverged, Evaluation, Step, Targets, Tokens};
+use crate::lazy_adam::{CatchUp, MissedSteps};
 use crate::optimizer::{Optimizer, Update};
 pub use crate::pass::Parameters;
 use crate::pass::{Chunk, Pass};
+use crate::rows::{BatchRows, LateRows};
+use crate::team::{self, Task};
+pub use crate::times::Times;
+use crate::times::{Part, Watch};
+use crate::update::{self, Block, blocks};
 use monolayer::arithmetic::arg_max;
 
-/// About as many tokens are in a chunk of a batch, the work of one thread.
-pub const CHUNK: usize = 256;
 /// A mean loss above this is no longer training.
 const DIVERGED: f64 = 1e8;
 /// Rows are never more than this many steps behind, nor more than an eighth of all steps: [`crate::lazy_adam`] says why.
@@ -31,8 +35,8 @@ pub struct Engine<R> {
     optimizer: Optimizer,
     clip: Option<f64>,
     dense_embedding: bool,
-    /// The dense parameters that steps move.
-    moving: Vec<std::ops::Range<usize>>,
+    /// The dense parameters, a block at a time.
+    blocks: Vec<Block>,
     parameters: Parameters<R>,
     /// Momentum and mean square, laid out as the parameters.
     first: Parameters<R>,
@@ -42,20 +46,10 @@ pub struct Engine<R> {
     /// Learning rates of the steps since all rows were up to date, and how many of these steps each row has seen.
     rates: Vec<f64>,
     seen: Vec<u32>,
-    words: BatchWords<R>,
+    missed: MissedSteps,
+    rows: BatchRows<R>,
     chunks: Vec<Chunk<R>>,
-    times: Times,
-}
-
-/// The distinct words of a batch.
-#[derive(Debug, Default)]
-struct BatchWords<R> {
-    /// For each word of the vocabulary, its place in `distinct` plus 1, or 0.
-    slot: Vec<u32>,
-    distinct: Vec<u32>,
-    /// The gradient of each distinct word's row.
-    gradient: Vec<R>,
-    catch_ups: Vec<CatchUp<R>>,
+    watch: Watch,
 }
 
 /// Everything that goes on from one step to the next.
@@ -111,22 +105,23 @@ impl<R: Real> Engine<R> {
             Parameters { embedding: zeros(&parameters.embedding), dense: zeros(&parameters.dense) }
         };
         let words = architecture.words.unwrap_or(0);
-        let moving = std::iter::once(0..layout.len()).collect();
+        let blocks = blocks(0..layout.len(), true).collect();
         Self {
             first: zeros(true),
             second: zeros(optimizer.has_second()),
-            words: BatchWords { slot: vec![0; words], ..BatchWords::default() },
+            rows: BatchRows::new(words),
             seen: vec![0; words],
             rates: Vec::new(),
+            missed: MissedSteps::default(),
             steps: 0,
             chunks: Vec::new(),
-            times: Times::default(),
+            watch: Watch::default(),
             architecture,
             layout,
             optimizer,
             clip,
             dense_embedding: false,
-            moving,
+            blocks,
             parameters,
         }
     }
@@ -156,8 +151,9 @@ impl<R: Real> Engine<R> {
     /// Keeps the tensors with these names (all but the embedding) as they are.
     #[must_use]
     pub fn with_frozen(mut self, names: &[String]) -> Self {
-        let moving = self.layout.tensors.iter().filter(|tensor| !names.contains(&tensor.name));
-        self.moving = moving.map(|tensor| tensor.range.clone()).collect();
+        let moves = |tensor: &Tensor| !names.contains(&tensor.name);
+        let tensors = self.layout.tensors.iter();
+        self.blocks = tensors.flat_map(|tensor| blocks(tensor.range.clone(), moves(tensor))).collect();
         self
     }
 
@@ -178,14 +174,8 @@ impl<R: Real> Engine<R> {
 
     /// Where the time went, on all threads together, since the last call.
     pub fn take_times(&mut self) -> Times {
-        let mut times = std::mem::take(&mut self.times);
-        for chunk in &mut self.chunks {
-            let own = std::mem::take(&mut chunk.times);
-            times.embedding += own.embedding;
-            times.attention += own.attention;
-            times.feed_forward += own.feed_forward;
-            times.head += own.head;
-        }
+        let mut times = self.watch.take();
+        self.chunks.iter_mut().for_each(|chunk| times.add(&chunk.watch.take()));
         times
     }
 
@@ -211,77 +201,73 @@ impl<R: Real> Engine<R> {
             first: self.first,
             second: self.second,
         } = state;
+        self.missed.clear();
+        let start = self.steps - self.rates.len() as u64;
+        (start + 1..).zip(&self.rates).for_each(|(step, &rate)| self.missed.push(&self.optimizer, step, rate));
     }
 
     /// One step on a batch.
     pub fn step(&mut self, batch: &Batch<R>, rate: f64) -> Result<Step, Diverged> {
+        assert!(batch.offsets[0] == 0 && batch.tokens() > 0);
+        // All of the step on threads of the pool: a thread outside would have to be woken after each part.
+        rayon::scope(|_| self.step_in_pool(batch, rate))
+    }
+
+    fn step_in_pool(&mut self, batch: &Batch<R>, rate: f64) -> Result<Step, Diverged> {
         let (tokens, labeled) = (batch.tokens(), batch.labeled());
-        assert!(batch.offsets[0] == 0 && tokens > 0);
-        let start = std::time::Instant::now();
+        self.watch.start();
         if let Tokens::Words(ids) = batch.tokens {
-            self.touch(ids);
+            self.rows.find(ids, &self.seen, &mut self.missed, &self.optimizer);
         }
-        self.times.embedding += start.elapsed().as_secs_f64();
+        self.watch.lap(Part::Embedding);
         let chunks = split(batch.offsets);
         self.chunks.resize_with(self.chunks.len().max(chunks.len()), Chunk::default);
         let used = &mut self.chunks[..chunks.len()];
         used.iter_mut().zip(chunks).for_each(|(chunk, sequences)| chunk.sequences = sequences);
-        let pass = Pass { architecture: &self.architecture, layout: &self.layout, parameters: &self.parameters, batch };
+        let late = LateRows { rows: &self.rows, first: &self.first, second: &self.second };
+        let pass = Pass {
+            architecture: &self.architecture,
+            layout: &self.layout,
+            parameters: &self.parameters,
+            late: Some(late),
+            batch,
+        };
         let share = R::ONE / R::from_f64(labeled.max(1) as f64);
-        used.par_iter_mut().with_max_len(1).for_each(|chunk| {
-            pass.forward(chunk);
-            pass.backward(chunk, share);
+        let tasks = used.iter_mut().map(|chunk| {
+            let pass = &pass;
+            Box::new(move || {
+                pass.forward(chunk);
+                pass.backward(chunk, share);
+            }) as Task
         });
-        let start = std::time::Instant::now();
+        team::run(tasks.collect());
+        self.watch.start();
         let loss = used.iter().map(|chunk| chunk.sum.loss).sum::<f64>() / labeled.max(1) as f64;
         let right = used.iter().map(|chunk| chunk.sum.right).sum();
+        let used = used.len();
         if !(loss.is_finite() && loss < DIVERGED) {
             return Err(self.diverged(format!("a mean loss of {loss}"), "the head"));
         }
-        let squares = self.add_gradients(batch);
-        if !squares.is_finite() {
+        // No sum of the chunks' gradients, however they point, is longer than this.
+        let longest = tokens as f64 * self.chunks[..used].iter().map(|chunk| chunk.squares).sum::<f64>();
+        if longest.is_nan() || longest >= R::LARGEST.to_f64() {
             return Err(self.diverged("a gradient that is not finite".into(), "the embedding"));
         }
-        let norm = squares.sqrt();
-        let scale = self.clip.map_or(1.0, |clip| (clip / (norm + 1e-6)).min(1.0));
-        self.update(R::from_f64(scale), rate);
-        self.times.optimizer += start.elapsed().as_secs_f64();
-        Ok(Step { loss, right, tokens, labeled, gradient_norm: norm })
-    }
-
-    /// Finds the distinct words of a batch and brings their rows up to date.
-    fn touch(&mut self, ids: &[u32]) {
-        let words = &mut self.words;
-        words.distinct.drain(..).for_each(|word| words.slot[word as usize] = 0);
-        for &id in ids {
-            let slot = &mut words.slot[id as usize];
-            if *slot == 0 {
-                words.distinct.push(id);
-                *slot = words.distinct.len() as u32;
-            }
-        }
-        catch_ups(&self.optimizer, self.steps - self.rates.len() as u64, &self.rates, &mut words.catch_ups);
-        let d = self.architecture.dim;
-        for &word in &words.distinct {
-            // A row that has seen all steps has no entry: nothing to do.
-            let seen = &mut self.seen[word as usize];
-            let Some(catch_up) = words.catch_ups.get(*seen as usize) else { continue };
-            let own = word as usize * d..(word as usize + 1) * d;
-            let second = self.second.embedding.get_mut(own.clone()).unwrap_or_default();
-            catch_up.apply(&mut self.parameters.embedding[own.clone()], &mut self.first.embedding[own], second);
-            *seen = self.rates.len() as u32;
-        }
+        let gradient_norm = self.update(batch, used, rate);
+        self.watch.lap_of_all(Part::Optimizer);
+        Ok(Step { loss, right, tokens, labeled, gradient_norm })
     }
 
     /// Brings all embedding rows up to date, as dense updates would have at every step.
     pub fn catch_up(&mut self) {
-        let Self { optimizer, steps, rates, seen, words, parameters, first, second, architecture, .. } = self;
+        let Self { optimizer, rates, missed, seen, parameters, first, second, architecture, .. } = self;
         let d = architecture.dim;
-        catch_ups(optimizer, *steps - rates.len() as u64, rates, &mut words.catch_ups);
-        let catch_ups = &words.catch_ups;
+        missed.add_up(optimizer);
+        let catch_ups: Vec<Option<CatchUp<R>>> =
+            (0..rates.len() as u32).map(|seen| missed.catch_up(optimizer, seen)).collect();
         let rows = parameters.embedding.par_chunks_exact_mut(d).zip(first.embedding.par_chunks_exact_mut(d)).zip(seen);
         let apply = |((row, first), seen): ((&mut [R], &mut [R]), &mut u32), second: &mut [R]| {
-            if let Some(catch_up) = catch_ups.get(*seen as usize) {
+            if let Some(Some(catch_up)) = catch_ups.get(*seen as usize) {
                 catch_up.apply(row, first, second);
             }
             *seen = 0;
@@ -293,73 +279,26 @@ impl<R: Real> Engine<R> {
             rows.with_min_len(256).for_each(|row| apply(row, &mut []));
         }
         rates.clear();
+        missed.clear();
     }
 
-    /// Adds the chunks' gradients up, in order: dense ones into the first chunk's, those of words into their own. Returns the sum of squares.
-    fn add_gradients(&mut self, batch: &Batch<R>) -> f64 {
-        let Self { chunks, words, architecture, .. } = self;
-        let used = split(batch.offsets).len();
-        let d = architecture.dim;
-        words.gradient.clear();
-        words.gradient.resize(words.distinct.len() * d, R::ZERO);
-        let (first, others) = chunks[..used].split_first_mut().expect("a batch has a chunk");
-        let others = &*others;
-        let sum = &mut first.gradient;
-        kernels::vectorized(
-            #[inline(always)]
-            || {
-                if let Tokens::Words(mut ids) = batch.tokens {
-                    for rows in std::iter::once(&first.d_tokens).chain(others.iter().map(|c| &c.d_tokens)) {
-                        let (own, rest) = ids.split_at(rows.len() / d);
-                        for (&id, row) in own.iter().zip(rows.chunks_exact(d)) {
-                            let slot = words.slot[id as usize] as usize - 1;
-                            words.gradient[slot * d..][..d].iter_mut().zip(row).for_each(|(sum, &x)| *sum += x);
-                        }
-                        ids = rest;
-                    }
-                }
-                for other in others {
-                    sum.iter_mut().zip(&other.gradient).for_each(|(sum, &x)| *sum += x);
-                }
-                kernels::dot(sum, sum).to_f64() + kernels::dot(&words.gradient, &words.gradient).to_f64()
-            },
-        )
-    }
-
-    /// The optimizer's step.
-    fn update(&mut self, scale: R, rate: f64) {
+    /// The optimizer's step with the gradients of the chunks in use; returns the norm of their sum.
+    fn update(&mut self, batch: &Batch<R>, used: usize, rate: f64) -> f64 {
         self.steps += 1;
         let update: Update<R> = self.optimizer.update(self.steps, rate);
-        let Self { parameters, first, second, chunks, words, seen, rates, architecture, moving, .. } = self;
-        let dense = || {
-            for range in moving.iter() {
-                let second = second.dense.get_mut(range.clone()).unwrap_or_default();
-                let (first, gradient) = (&mut first.dense[range.clone()], &chunks[0].gradient[range.clone()]);
-                update.apply(scale, &mut parameters.dense[range.clone()], first, second, gradient);
-            }
-        };
-        rates.push(rate);
-        let rows = || {
-            let d = architecture.dim;
-            for (&word, gradient) in words.distinct.iter().zip(words.gradient.chunks_exact(d)) {
-                let word = word as usize;
-                let own = word * d..(word + 1) * d;
-                let second = second.embedding.get_mut(own.clone()).unwrap_or_default();
-                update.apply(
-                    scale,
-                    &mut parameters.embedding[own.clone()],
-                    &mut first.embedding[own],
-                    second,
-                    gradient,
-                );
-                seen[word] = rates.len() as u32;
-            }
-        };
-        rayon::join(dense, rows);
+        let Self { parameters, first, second, blocks, .. } = self;
+        let words = if let Tokens::Words(ids) = batch.tokens { ids } else { &[] };
+        let targets = update::Targets { parameters, first, second, blocks };
+        let chunks = &mut self.chunks[..used];
+        let norm = targets.step(&update, self.clip, chunks, &mut self.rows, (words, self.architecture.dim));
+        self.rates.push(rate);
+        self.rows.set_seen(&mut self.seen, self.rates.len() as u32);
+        self.missed.push(&self.optimizer, self.steps, rate);
         let behind = if self.dense_embedding { 1 } else { (self.steps / 8).clamp(1, BEHIND) };
         if self.rates.len() as u64 >= behind {
             self.catch_up();
         }
+        norm
     }
 
     /// Where things went wrong: the first number that is not finite.
@@ -382,7 +321,13 @@ impl<R: Real> Engine<R> {
     /// The loss and the labels of some data; rows must be up to date ([`Self::catch_up`]).
     pub fn evaluate(&self, batch: &Batch<R>) -> Evaluation {
         assert!(self.rates.is_empty(), "embedding rows are behind: call catch_up first");
-        let pass = Pass { architecture: &self.architecture, layout: &self.layout, parameters: &self.parameters, batch };
+        let pass = Pass {
+            architecture: &self.architecture,
+            layout: &self.layout,
+            parameters: &self.parameters,
+            late: None,
+            batch,
+        };
         let d = self.architecture.dim;
         let parts: Vec<(f64, Vec<u32>, [usize; 2])> = split(batch.offsets)
             .into_par_iter()
@@ -415,27 +360,4 @@ impl<R: Real> Engine<R> {
         let firing = units(0) / units(1).max(1.0);
         Evaluation { loss, labels: parts.into_iter().flat_map(|(_, labels, _)| labels).collect(), firing }
     }
-}
-
-/// Chunks of a batch as ranges of sequences with about equally many tokens each, from the data alone.
-fn split(offsets: &[usize]) -> Vec<std::ops::Range<usize>> {
-    let tokens = offsets[offsets.len() - 1];
-    let count = ((tokens + CHUNK / 2) / CHUNK).max(1);
-    let mut chunks = Vec::with_capacity(count);
-    let mut start = 0;
-    for i in 1..=count {
-        // The sequence boundary nearest to the i-th part of the tokens.
-        let goal = tokens * i / count;
-        let after = offsets.partition_point(|&o| o < goal).max(start + 1);
-        let nearer = after > start + 1 && goal - offsets[after - 1] < offsets[after.min(offsets.len() - 1)] - goal;
-        let end = if i == count { offsets.len() - 1 } else { after - usize::from(nearer) };
-        if start < end && end < offsets.len() {
-            chunks.push(start..end);
-            start = end;
-        }
-    }
-    if start + 1 < offsets.len() {
-        chunks.push(start..offsets.len() - 1);
-    }
-    chunks
 }

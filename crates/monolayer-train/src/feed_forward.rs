@@ -10,6 +10,7 @@
 use monolayer::arithmetic::kernels::{self, Real};
 
 use crate::product::{add_rows, product};
+use crate::times::{Part, Watch};
 
 /// The weights of a block.
 #[derive(Clone, Copy)]
@@ -29,9 +30,10 @@ pub struct Gradients<'a, R> {
 }
 
 /// The output in `out`, the hidden units r in `hidden`.
-pub fn forward<R: Real>(weights: Weights<R>, d: usize, h: &[R], hidden: &mut [R], out: &mut [R]) {
+pub fn forward<R: Real>(weights: Weights<R>, d: usize, h: &[R], hidden: &mut [R], out: &mut [R], watch: &mut Watch) {
     let (tokens, q) = (h.len() / d, weights.b1.len());
     product((tokens, q, d), (h, (d, 1)), (weights.w1, (1, d)), hidden, false);
+    watch.lap(Part::Products);
     kernels::vectorized(
         #[inline(always)]
         || {
@@ -47,7 +49,9 @@ pub fn forward<R: Real>(weights: Weights<R>, d: usize, h: &[R], hidden: &mut [R]
             }
         },
     );
+    watch.lap(Part::FeedForward);
     product((tokens, d, q), (hidden, (q, 1)), (weights.w2, (1, q)), out, true);
+    watch.lap(Part::Products);
 }
 
 /// Turns the gradient `dy` of the output into that of the input, in place; `d_hidden` is a buffer for da.
@@ -58,10 +62,12 @@ pub fn backward<R: Real>(
     (h, hidden): (&[R], &[R]),
     d_hidden: &mut [R],
     dy: &mut [R],
+    watch: &mut Watch,
 ) {
     let (tokens, q) = (h.len() / d, weights.b1.len());
     product((d, q, tokens), (dy, (1, d)), (hidden, (q, 1)), gradients.w2, false);
     product((tokens, q, d), (dy, (d, 1)), (weights.w2, (q, 1)), d_hidden, false);
+    watch.lap(Part::Products);
     kernels::vectorized(
         #[inline(always)]
         || {
@@ -75,6 +81,8 @@ pub fn backward<R: Real>(
         },
     );
     add_rows(dy, gradients.b2);
+    watch.lap(Part::FeedForward);
     product((q, d, tokens), (d_hidden, (1, q)), (h, (d, 1)), gradients.w1, false);
     product((tokens, d, q), (d_hidden, (q, 1)), (weights.w1, (d, 1)), dy, true);
+    watch.lap(Part::Products);
 }

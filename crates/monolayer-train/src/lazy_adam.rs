@@ -29,51 +29,90 @@ pub(crate) struct CatchUp<R> {
     fade2: R,
 }
 
-/// Entry i: what happens to a row that was last brought up to date i steps after step `start`, until `rates.len()` steps after it.
-pub(crate) fn catch_ups<R: Real>(optimizer: &Optimizer, start: u64, rates: &[f64], list: &mut Vec<CatchUp<R>>) {
-    list.clear();
-    match *optimizer {
-        Optimizer::Adam { beta1, beta2, epsilon, weight_decay } => {
-            // Moment k of the nodes for a row that is j steps behind sums powers of beta1 beta2^(-(1 + k) / 2): Horner's rule.
-            let ratios = [1, 2, 3, 4].map(|k| beta1 / beta2.powf(f64::from(k) / 2.0));
-            let (mut moments, mut keep, mut fade1, mut fade2) = ([0.0; 4], 1.0, 1.0, 1.0);
-            for (i, &rate) in rates.iter().enumerate().rev() {
-                let step = (start + i as u64 + 1) as f64;
-                let root = (1.0 - beta2.powf(step)).sqrt();
-                let mut term = keep * rate / (1.0 - beta1.powf(step)) * root;
-                for (moment, ratio) in moments.iter_mut().zip(ratios) {
-                    *moment = ratio * (*moment + term);
-                    term *= root * epsilon;
-                }
-                keep *= 1.0 - rate * weight_decay;
-                fade1 *= beta1;
-                fade2 *= beta2;
-                let (weights, nodes) = gauss(moments);
-                list.push(CatchUp {
-                    keep: R::from_f64(keep),
-                    weights: weights.map(R::from_f64),
-                    nodes: nodes.map(R::from_f64),
-                    fade1: R::from_f64(fade1),
-                    fade2: R::from_f64(fade2),
-                });
+/// The steps since all rows were up to date, as a row without a gradient sees them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct MissedSteps {
+    terms: Vec<Term>,
+    /// Entry i is for a row that has seen i of the steps.
+    sums: Vec<Sums>,
+}
+
+/// A step: what it adds to the moments, times its own momentum; its node; what it keeps of a parameter. Kept from step to step: the
+/// powers in them would take longer than the sums.
+#[derive(Debug, Clone, Copy)]
+struct Term {
+    size: f64,
+    node: f64,
+    keep: f64,
+}
+
+/// Several steps together: the moments of the nodes c_j under the weights w_j, and what the steps keep of p, m and v.
+#[derive(Debug, Clone, Copy)]
+struct Sums {
+    moments: [f64; 4],
+    keep: f64,
+    fade1: f64,
+    fade2: f64,
+}
+
+impl MissedSteps {
+    /// No step is missed any more.
+    pub fn clear(&mut self) {
+        self.terms.clear();
+    }
+
+    /// One more step, counted from 1.
+    pub fn push(&mut self, optimizer: &Optimizer, step: u64, rate: f64) {
+        self.terms.push(match *optimizer {
+            Optimizer::Adam { beta1, beta2, epsilon, weight_decay } => {
+                let root = (1.0 - beta2.powf(step as f64)).sqrt();
+                let size = rate / (1.0 - beta1.powf(step as f64)) * root;
+                Term { size, node: root * epsilon, keep: 1.0 - rate * weight_decay }
             }
-        }
-        Optimizer::Sgd { momentum } => {
-            let (mut moved, mut fade) = (0.0, 1.0);
-            for &rate in rates.iter().rev() {
-                moved = momentum * (moved + rate);
-                fade *= momentum;
-                list.push(CatchUp {
-                    keep: R::ONE,
-                    weights: [R::from_f64(moved), R::ZERO],
-                    nodes: [R::ONE; 2],
-                    fade1: R::from_f64(fade),
-                    fade2: R::ZERO,
-                });
+            Optimizer::Sgd { .. } => Term { size: rate, node: 0.0, keep: 1.0 },
+        });
+    }
+
+    /// Adds the steps up, for rows that have missed any number of them; [`Self::catch_up`] reads the sums.
+    pub fn add_up(&mut self, optimizer: &Optimizer) {
+        // Moment k of the nodes for a row that is j steps behind sums powers of beta1 beta2^(-(1 + k) / 2): Horner's rule.
+        let (ratios, beta1, beta2) = match *optimizer {
+            Optimizer::Adam { beta1, beta2, .. } => {
+                ([1, 2, 3, 4].map(|k| beta1 / beta2.powf(f64::from(k) / 2.0)), beta1, beta2)
             }
+            Optimizer::Sgd { momentum } => ([momentum, 0.0, 0.0, 0.0], momentum, 0.0),
+        };
+        let mut sums = Sums { moments: [0.0; 4], keep: 1.0, fade1: 1.0, fade2: 1.0 };
+        self.sums.clear();
+        self.sums.resize(self.terms.len(), sums);
+        for (entry, &Term { size, node, keep }) in self.sums.iter_mut().zip(&self.terms).rev() {
+            let mut term = sums.keep * size;
+            for (moment, ratio) in sums.moments.iter_mut().zip(ratios) {
+                *moment = ratio * (*moment + term);
+                term *= node;
+            }
+            sums.keep *= keep;
+            sums.fade1 *= beta1;
+            sums.fade2 *= beta2;
+            *entry = sums;
         }
     }
-    list.reverse();
+
+    /// What happens to a row that has seen so many of the steps until the last; `None` where it has seen all.
+    pub fn catch_up<R: Real>(&self, optimizer: &Optimizer, seen: u32) -> Option<CatchUp<R>> {
+        let sums = self.sums.get(seen as usize)?;
+        let (weights, nodes) = match optimizer {
+            Optimizer::Adam { .. } => gauss(sums.moments),
+            Optimizer::Sgd { .. } => ([sums.moments[0], 0.0], [1.0; 2]),
+        };
+        Some(CatchUp {
+            keep: R::from_f64(sums.keep),
+            weights: weights.map(R::from_f64),
+            nodes: nodes.map(R::from_f64),
+            fade1: R::from_f64(sums.fade1),
+            fade2: R::from_f64(sums.fade2),
+        })
+    }
 }
 
 /// Weights and nodes of Gauss' rule with two nodes for a measure with these moments.
@@ -97,6 +136,27 @@ fn gauss(moments: [f64; 4]) -> ([f64; 2], [f64; 2]) {
 }
 
 impl<R: Real> CatchUp<R> {
+    /// The row as it will be, in `out`.
+    #[inline(always)]
+    pub(crate) fn read_here(&self, parameters: &[R], first: &[R], second: &[R], out: &mut [R]) {
+        let c = *self;
+        if second.is_empty() {
+            for ((out, &p), &m) in out.iter_mut().zip(parameters).zip(first) {
+                *out = p - m * c.weights[0];
+            }
+            return;
+        }
+        for (((out, &p), &m), &v) in out.iter_mut().zip(parameters).zip(first).zip(second) {
+            *out = c.moved(p, m, v);
+        }
+    }
+
+    #[inline(always)]
+    fn moved(&self, p: R, m: R, v: R) -> R {
+        let s = v.square_root();
+        p * self.keep - m * (self.weights[0] / (s + self.nodes[0]) + self.weights[1] / (s + self.nodes[1]))
+    }
+
     /// Brings a row up to date. `second` is empty for SGD.
     pub(crate) fn apply(&self, parameters: &mut [R], first: &mut [R], second: &mut [R]) {
         kernels::vectorized(
@@ -118,8 +178,7 @@ impl<R: Real> CatchUp<R> {
             return;
         }
         for ((p, m), v) in parameters.iter_mut().zip(first).zip(second) {
-            let s = v.square_root();
-            *p = *p * c.keep - *m * (c.weights[0] / (s + c.nodes[0]) + c.weights[1] / (s + c.nodes[1]));
+            *p = c.moved(*p, *m, *v);
             *m = flush(*m * c.fade1, least);
             *v = flush(*v * c.fade2, least * least);
         }
@@ -130,6 +189,14 @@ impl<R: Real> CatchUp<R> {
 mod tests {
     use super::*;
 
+    /// What rows do that have seen 0, 1, ... of the steps after step `start`.
+    fn catch_ups(optimizer: &Optimizer, start: u64, rates: &[f64]) -> Vec<CatchUp<f64>> {
+        let mut missed = MissedSteps::default();
+        (start + 1..).zip(rates).for_each(|(step, &rate)| missed.push(optimizer, step, rate));
+        missed.add_up(optimizer);
+        (0..rates.len() as u32).map(|seen| missed.catch_up(optimizer, seen).unwrap()).collect()
+    }
+
     /// Catching up against one dense step after another, for rows with mean squares of every size.
     #[test]
     fn equals_dense_steps() {
@@ -137,8 +204,7 @@ mod tests {
         for (weight_decay, start) in [(0.0, 8), (0.0, 100), (0.01, 1000), (0.01, 100_000)] {
             let rates = &rates[..rates.len().min(start as usize / 8)];
             let optimizer = Optimizer::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay };
-            let mut list = Vec::new();
-            catch_ups::<f64>(&optimizer, start, rates, &mut list);
+            let list = catch_ups(&optimizer, start, rates);
             for (behind, catch_up) in list.iter().enumerate().step_by(3) {
                 for exponent in -24..0 {
                     let (p0, m0, v0) = (0.5, 0.01_f64.copysign(f64::from(exponent + 12)), 10_f64.powi(exponent));
@@ -147,7 +213,10 @@ mod tests {
                         optimizer.update(start + i as u64 + 1, rate).apply(1.0, &mut p, &mut m, &mut v, &[0.0]);
                     }
                     let (mut q, mut n, mut w) = ([p0], [m0], [v0]);
+                    let mut read = [0.0];
+                    catch_up.read_here(&q, &n, &w, &mut read);
                     catch_up.apply(&mut q, &mut n, &mut w);
+                    assert_eq!(q, read);
                     let moved = (p[0] - p0).abs();
                     let error = (p[0] - q[0]).abs() / moved;
                     // Where the root of the mean square is far above epsilon = 1e-8, rounding is all that is left.
@@ -163,8 +232,7 @@ mod tests {
     fn equals_dense_steps_of_sgd() {
         let optimizer = Optimizer::Sgd { momentum: 0.9 };
         let rates = [0.1, 0.2, 0.05, 0.3];
-        let mut list = Vec::new();
-        catch_ups::<f64>(&optimizer, 7, &rates, &mut list);
+        let list = catch_ups(&optimizer, 7, &rates);
         for (behind, catch_up) in list.iter().enumerate() {
             let (mut p, mut m) = ([0.5], [0.3]);
             for (i, &rate) in rates.iter().enumerate().skip(behind) {

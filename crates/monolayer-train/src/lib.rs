@@ -21,9 +21,13 @@ pub mod options;
 mod pass;
 mod product;
 pub mod products_alone;
+mod rows;
 pub mod run;
 pub mod schedule;
+mod team;
+mod times;
 pub mod training_data;
+mod update;
 
 pub use architecture::Architecture;
 pub use engine::{Batch, Diverged, Engine, Evaluation, Step, Targets, Tokens};

@@ -3,7 +3,7 @@
 use monolayer::data::{Dataset, Labels};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::Times;
+use crate::times::Times;
 use monolayer::data::entities::{EntityScores, Tag};
 
 /// One evaluation: a line of metrics.jsonl.
@@ -59,17 +59,6 @@ pub struct Seconds {
     pub evaluation: f64,
     /// The parts of training steps, added up over threads.
     pub parts: Times,
-}
-
-impl Seconds {
-    /// Adds the parts of some steps.
-    pub(crate) fn add_parts(&mut self, more: &Times) {
-        self.parts.embedding += more.embedding;
-        self.parts.attention += more.attention;
-        self.parts.feed_forward += more.feed_forward;
-        self.parts.head += more.head;
-        self.parts.optimizer += more.optimizer;
-    }
 }
 
 /// The scores of entities of predicted label names; `None` where a label is no tag. Tokens whose label is free are in no entity.

@@ -3,7 +3,7 @@
 // Only what is inlined into `vectorized` is compiled for wider vector units.
 #![allow(clippy::inline_always)]
 
-use monolayer::arithmetic::kernels::{self, Real};
+use monolayer::arithmetic::kernels::Real;
 use serde::{Deserialize, Serialize};
 
 use crate::loss::negligible;
@@ -91,17 +91,10 @@ impl Optimizer {
 }
 
 impl<R: Real> Update<R> {
-    /// One step of some parameters; gradients are multiplied by `scale` first. `second` is empty for SGD.
-    pub(crate) fn apply(&self, scale: R, parameters: &mut [R], first: &mut [R], second: &mut [R], gradient: &[R]) {
-        kernels::vectorized(
-            #[inline(always)]
-            || self.apply_here(scale, parameters, first, second, gradient),
-        );
-    }
-
-    /// The same, to be inlined into a vectorized loop.
+    /// One step of some parameters; gradients are multiplied by `scale` first. `second` is empty for SGD. To be inlined into a
+    /// vectorized loop.
     #[inline(always)]
-    pub(crate) fn apply_here(&self, scale: R, parameters: &mut [R], first: &mut [R], second: &mut [R], gradient: &[R]) {
+    pub(crate) fn apply(&self, scale: R, parameters: &mut [R], first: &mut [R], second: &mut [R], gradient: &[R]) {
         let u = *self;
         if !u.adam {
             for ((p, m), &g) in parameters.iter_mut().zip(first).zip(gradient) {

@@ -4,14 +4,15 @@
 #![allow(clippy::inline_always)]
 
 use std::ops::Range;
-use std::time::Instant;
 
 use monolayer::arithmetic::kernels::{self, Real};
 
 use crate::architecture::{Architecture, LayerLayout, Layout};
 use crate::attention::{Scratch, Sequence, Softmax};
-use crate::engine::{Batch, Targets, Times, Tokens};
+use crate::batch::{Batch, Targets, Tokens};
 use crate::product::{add_rows, product};
+use crate::rows::{AHEAD, LateRows};
+use crate::times::{Part, Watch};
 use crate::{feed_forward, loss, norm};
 
 /// The numbers that are trained.
@@ -57,10 +58,12 @@ pub struct Chunk<R> {
     pub gradient: Vec<R>,
     /// Gradients of the tokens' vectors.
     pub d_tokens: Vec<R>,
+    /// The sum of the squares of all these gradients.
+    pub squares: f64,
     /// The loss and the right tokens.
     pub sum: loss::Sum,
     /// Where the time went.
-    pub times: Times,
+    pub watch: Watch,
 }
 
 /// A slice of this length; what was in it is not cleared.
@@ -74,6 +77,8 @@ pub struct Pass<'a, R> {
     pub architecture: &'a Architecture,
     pub layout: &'a Layout,
     pub parameters: &'a Parameters<R>,
+    /// Embedding rows that are behind; `None` where all are up to date.
+    pub late: Option<LateRows<'a, R>>,
     pub batch: &'a Batch<'a, R>,
 }
 
@@ -98,15 +103,15 @@ impl<R: Real> Pass<'_, R> {
     /// The chunk forward: its output vectors.
     pub fn forward(&self, chunk: &mut Chunk<R>) {
         let (range, d) = (self.tokens(chunk), self.architecture.dim);
-        let mut start = Instant::now();
+        chunk.watch.start();
         chunk.tapes.resize_with(chunk.tapes.len().max(self.layout.layers.len()), Tape::default);
-        let Chunk { tapes, output, scratch, sequences, times, .. } = chunk;
+        let Chunk { tapes, output, scratch, sequences, watch, .. } = chunk;
         self.embed(sequences.clone(), buffer(output, range.len() * d));
-        times.embedding += lap(&mut start);
+        watch.lap(Part::Embedding);
         let offsets = &self.batch.offsets[sequences.start..=sequences.end];
         for (layer, tape) in self.layout.layers.iter().zip(tapes) {
             std::mem::swap(&mut tape.input, output);
-            self.attend(layer, tape, offsets, scratch);
+            self.attend(layer, tape, offsets, scratch, watch);
             let middle = &mut tape.middle[..range.len() * d];
             if !layer.norm_1.is_empty() {
                 let normal = buffer(&mut tape.normal[0], range.len() * d);
@@ -117,12 +122,12 @@ impl<R: Real> Pass<'_, R> {
                     normal,
                     buffer(&mut tape.deviation[0], range.len()),
                 );
+                watch.lap(Part::FeedForward);
             }
-            times.attention += lap(&mut start);
             let out = buffer(output, range.len() * d);
             if self.architecture.hidden > 0 {
                 let hidden = buffer(&mut tape.hidden, range.len() * self.architecture.hidden);
-                feed_forward::forward(self.feed_forward(layer), d, middle, hidden, out);
+                feed_forward::forward(self.feed_forward(layer), d, middle, hidden, out, watch);
             } else {
                 out.copy_from_slice(middle);
             }
@@ -130,7 +135,7 @@ impl<R: Real> Pass<'_, R> {
                 let normal = buffer(&mut tape.normal[1], range.len() * d);
                 norm::forward(self.weights(&layer.norm_2), d, out, normal, buffer(&mut tape.deviation[1], range.len()));
             }
-            times.feed_forward += lap(&mut start);
+            watch.lap(Part::FeedForward);
         }
     }
 
@@ -141,9 +146,17 @@ impl<R: Real> Pass<'_, R> {
         let (first, last) = (offsets[sequences.start], offsets[sequences.end]);
         match self.batch.tokens {
             Tokens::Words(ids) => {
-                for (out, &id) in out.chunks_exact_mut(d).zip(&ids[first..last]) {
-                    out.copy_from_slice(&self.parameters.embedding[id as usize * d..][..d]);
-                }
+                kernels::vectorized(
+                    #[inline(always)]
+                    || {
+                        for (out, t) in out.chunks_exact_mut(d).zip(first..last) {
+                            if let (Some(late), Some(&next)) = (&self.late, ids.get(t + AHEAD)) {
+                                late.prefetch(next, d, &self.parameters.embedding);
+                            }
+                            self.read_row(ids[t], out);
+                        }
+                    },
+                );
             }
             Tokens::Vectors(vectors) => out.copy_from_slice(&vectors[first * d..last * d]),
         }
@@ -157,8 +170,31 @@ impl<R: Real> Pass<'_, R> {
         }
     }
 
+    /// A word's row, with the steps that it has missed. The row itself takes them later, in the optimizer's turn: here several threads
+    /// read it.
+    #[inline(always)]
+    fn read_row(&self, id: u32, out: &mut [R]) {
+        let own = id as usize * out.len()..(id as usize + 1) * out.len();
+        let row = &self.parameters.embedding[own.clone()];
+        if let Some(late) = &self.late
+            && let Some(catch_up) = late.rows.catch_up(id)
+        {
+            let second = late.second.embedding.get(own.clone()).unwrap_or_default();
+            catch_up.read_here(row, &late.first.embedding[own], second, out);
+        } else {
+            out.copy_from_slice(row);
+        }
+    }
+
     /// Eq. 2: the chunk's tokens after attention, before any norm, in the tape's `middle`.
-    fn attend(&self, layer: &LayerLayout, tape: &mut Tape<R>, offsets: &[usize], scratch: &mut Scratch<R>) {
+    fn attend(
+        &self,
+        layer: &LayerLayout,
+        tape: &mut Tape<R>,
+        offsets: &[usize],
+        scratch: &mut Scratch<R>,
+        watch: &mut Watch,
+    ) {
         let a = self.architecture;
         let (d, width, tokens) = (a.dim, a.mixed(), offsets[offsets.len() - 1] - offsets[0]);
         let input = &tape.input[..tokens * d];
@@ -170,6 +206,7 @@ impl<R: Real> Pass<'_, R> {
             projected,
             false,
         );
+        watch.lap(Part::Products);
         let mixed = buffer(&mut tape.mixed, width * tokens);
         tape.softmax.resize(tape.softmax.len().max(a.heads * tokens), Softmax::default());
         for head in 0..a.heads {
@@ -189,7 +226,9 @@ impl<R: Real> Pass<'_, R> {
         }
         let middle = buffer(&mut tape.middle, tokens * d);
         middle.copy_from_slice(input);
+        watch.lap(Part::Attention);
         product((tokens, d, width), (mixed, (width, 1)), (self.weights(&layer.w_o), (d, 1)), middle, true);
+        watch.lap(Part::Products);
     }
 
     /// One head's view of the sequence of `n` tokens from `first` on.
@@ -206,7 +245,7 @@ impl<R: Real> Pass<'_, R> {
         let (range, d) = (self.tokens(chunk), a.dim);
         let tokens = range.len();
         chunk.gradient.resize(self.layout.len(), R::ZERO);
-        let mut start = Instant::now();
+        chunk.watch.start();
         let output = &mut chunk.output[..tokens * d];
         let mut dy = std::mem::take(&mut chunk.d_tokens);
         dy.resize(tokens * d, R::ZERO);
@@ -215,7 +254,9 @@ impl<R: Real> Pass<'_, R> {
                 let scores = buffer(&mut chunk.scores, tokens * self.layout.head_bias.len());
                 self.score(output, scores);
                 let classes = self.layout.head_bias.len();
+                chunk.watch.lap(Part::Products);
                 chunk.sum = loss::cross_entropy(scores, classes, &labels[range], back);
+                chunk.watch.lap(Part::Head);
                 let (weight, bias) = (&self.layout.head_weight, &self.layout.head_bias);
                 let gradient = &mut chunk.gradient;
                 product(
@@ -227,22 +268,26 @@ impl<R: Real> Pass<'_, R> {
                 );
                 add_rows(scores, &mut gradient[bias.clone()]);
                 product((tokens, d, classes), (scores, (classes, 1)), (self.weights(weight), (d, 1)), &mut dy, false);
+                chunk.watch.lap(Part::Products);
             }
             Targets::Vectors(targets) => {
                 dy.copy_from_slice(output);
                 chunk.sum = loss::squared_error(&mut dy, d, &targets[range.start * d..range.end * d], back);
             }
         }
-        chunk.times.head += lap(&mut start);
+        chunk.watch.lap(Part::Head);
         for (i, layer) in self.layout.layers.iter().enumerate().rev() {
             self.feed_forward_back(layer, chunk, i, &mut dy);
-            chunk.times.feed_forward += lap(&mut start);
             self.attend_back(layer, chunk, i, &mut dy);
-            chunk.times.attention += lap(&mut start);
         }
         self.positions_back(chunk, &dy);
         chunk.d_tokens = dy;
-        chunk.times.embedding += lap(&mut start);
+        chunk.watch.lap(Part::Embedding);
+        chunk.squares = kernels::vectorized(
+            #[inline(always)]
+            || [&chunk.gradient, &chunk.d_tokens].map(|list| kernels::dot(list, list).to_f64()).iter().sum(),
+        );
+        chunk.watch.lap(Part::Optimizer);
     }
 
     /// The scores of the labels.
@@ -295,7 +340,7 @@ impl<R: Real> Pass<'_, R> {
         let mut gradients = feed_forward::Gradients { w1, b1, w2, b2 };
         let stored = (&tape.middle[..tokens * d], &tape.hidden[..tokens * q]);
         let d_hidden = buffer(&mut chunk.d_hidden, tokens * q);
-        feed_forward::backward(self.feed_forward(layer), &mut gradients, d, stored, d_hidden, dy);
+        feed_forward::backward(self.feed_forward(layer), &mut gradients, d, stored, d_hidden, dy, &mut chunk.watch);
     }
 
     fn attend_back(&self, layer: &LayerLayout, chunk: &mut Chunk<R>, i: usize, dy: &mut [R]) {
@@ -303,16 +348,18 @@ impl<R: Real> Pass<'_, R> {
         let (d, width) = (a.dim, a.mixed());
         let tokens = dy.len() / d;
         let offsets = &self.batch.offsets[chunk.sequences.start..=chunk.sequences.end];
-        let Chunk { tapes, gradient, d_projected, d_mixed, scratch, .. } = chunk;
+        let Chunk { tapes, gradient, d_projected, d_mixed, scratch, watch, .. } = chunk;
         let tape = &tapes[i];
         if !layer.norm_1.is_empty() {
             let stored = (&tape.normal[0][..tokens * d], &tape.deviation[0][..tokens]);
             norm::backward(self.weights(&layer.norm_1), &mut gradient[layer.norm_1.clone()], d, stored, dy);
         }
+        watch.lap(Part::FeedForward);
         let (input, mixed) = (&tape.input[..tokens * d], &tape.mixed[..tokens * width]);
         let d_mixed = buffer(d_mixed, tokens * width);
         product((width, d, tokens), (mixed, (1, width)), (dy, (d, 1)), &mut gradient[layer.w_o.clone()], false);
         product((tokens, width, d), (dy, (d, 1)), (self.weights(&layer.w_o), (1, d)), d_mixed, false);
+        watch.lap(Part::Products);
         let d_projected = buffer(d_projected, a.projections() * tokens);
         d_projected.fill(R::ZERO);
         for head in 0..a.heads {
@@ -344,10 +391,12 @@ impl<R: Real> Pass<'_, R> {
                 );
             }
         }
+        watch.lap(Part::Attention);
         let rows = a.projections();
         let project = &layer.project;
         product((rows, d, tokens), (d_projected, (tokens, 1)), (input, (d, 1)), &mut gradient[project.clone()], false);
         product((tokens, d, rows), (d_projected, (1, tokens)), (self.weights(project), (d, 1)), dy, true);
+        watch.lap(Part::Products);
     }
 
     fn positions_back(&self, chunk: &mut Chunk<R>, dy: &[R]) {
@@ -363,14 +412,6 @@ impl<R: Real> Pass<'_, R> {
             positions.iter_mut().zip(&dy[own]).for_each(|(p, &x)| *p += x);
         }
     }
-}
-
-/// Seconds since `start`, which becomes now.
-fn lap(start: &mut Instant) -> f64 {
-    let now = Instant::now();
-    let seconds = (now - *start).as_secs_f64();
-    *start = now;
-    seconds
 }
 
 impl<R: Real> Chunk<R> {

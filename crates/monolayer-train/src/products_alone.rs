@@ -14,6 +14,7 @@ use rayon::prelude::*;
 use crate::architecture::Architecture;
 use crate::feed_forward::{Gradients, Weights, backward};
 use crate::product::product;
+use crate::times::Watch;
 
 /// Runs at least this often and this long; the fastest run counts.
 const RUNS: usize = 3;
@@ -139,7 +140,15 @@ impl Block {
         let Buffers { dh, w1, w2, b1, b2, d_hidden } = buffers;
         dh.copy_from_slice(&self.dy);
         b2.fill(0.0);
-        backward(weights, &mut Gradients { w1, b1, w2, b2 }, d, (&self.h, &self.hidden), d_hidden, dh);
+        backward(
+            weights,
+            &mut Gradients { w1, b1, w2, b2 },
+            d,
+            (&self.h, &self.hidden),
+            d_hidden,
+            dh,
+            &mut Watch::default(),
+        );
     }
 
     fn skipping(&self, buffers: &mut Buffers) {

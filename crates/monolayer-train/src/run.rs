@@ -17,10 +17,11 @@ use monolayer::{Error, Result};
 use serde_json::json;
 
 use crate::checkpoint::{self, Progress};
-use crate::engine::{Diverged, Engine, Parameters};
+use crate::engine::{Diverged, Engine, Parameters, Times};
 use crate::export;
 use crate::metrics::{Dev, Metrics, entity_scores};
 use crate::options::{Dtype, Options};
+use crate::team;
 use crate::training_data::{self, Names, Packed, Source};
 
 /// What to train on, how, and where the result goes.
@@ -97,14 +98,20 @@ pub struct Report {
     pub unknown: [usize; 2],
     /// Whether the directory holds a model: all but those with layer norm.
     pub model: bool,
+    /// Where the time of the fastest epoch went.
+    pub fastest: Times,
 }
 
+/// Who hears of every step and evaluation. It is called on a thread of the pool.
+pub type Listener<'a> = dyn FnMut(Event) -> ControlFlow<()> + Send + 'a;
+
 /// Trains; with `resume`, from the checkpoint in the training directory on. `listen` hears of every step.
-pub fn train(job: &Job, resume: bool, listen: &mut dyn FnMut(Event) -> ControlFlow<()>) -> Result<Report> {
-    match job.options.dtype {
+pub fn train(job: &Job, resume: bool, listen: &mut Listener) -> Result<Report> {
+    // The whole run on threads of the pool: a thread outside would have to be woken after every step, and the pool's after it.
+    rayon::scope(|_| match job.options.dtype {
         Dtype::F32 => Run::<f32>::new(job, resume)?.go(listen),
         Dtype::F64 => Run::<f64>::new(job, resume)?.go(listen),
-    }
+    })
 }
 
 /// A run in one precision.
@@ -118,6 +125,8 @@ struct Run<'a, R> {
     progress: Progress,
     /// Whether the listener wants an end.
     stop: bool,
+    /// Where the time of the fastest epoch went.
+    fastest: Times,
 }
 
 impl<'a, R: Real> Run<'a, R> {
@@ -154,16 +163,17 @@ impl<'a, R: Real> Run<'a, R> {
             engine.restore(state);
             progress = Progress { options: options.clone(), ..found };
         }
-        let run = Self { job, packed, names, dev, unknown, engine, progress, stop: false };
+        let fastest = Times::default();
+        let run = Self { job, packed, names, dev, unknown, engine, progress, stop: false, fastest };
         if !resume {
             run.claim_directory()?;
         }
         Ok(run)
     }
 
-    fn go(mut self, listen: &mut dyn FnMut(Event) -> ControlFlow<()>) -> Result<Report> {
+    fn go(mut self, listen: &mut Listener) -> Result<Report> {
         while !self.progress.finished() {
-            let end = self.epoch(listen);
+            let end = team::with_helpers(|| self.epoch(listen));
             if end == End::Stopped {
                 return self.leave();
             }
@@ -207,12 +217,13 @@ impl<'a, R: Real> Run<'a, R> {
             parameters: self.engine.architecture().parameters(),
             unknown: self.unknown,
             model: !self.job.options.layer_norm,
+            fastest: self.fastest,
             progress: self.progress,
         }
     }
 
     /// The rest of an epoch, which is [`End::Done`] when it is.
-    fn epoch(&mut self, listen: &mut dyn FnMut(Event) -> ControlFlow<()>) -> End {
+    fn epoch(&mut self, listen: &mut Listener) -> End {
         let options = self.job.options;
         let epoch = self.progress.epoch + 1;
         let start = Instant::now();
@@ -227,9 +238,12 @@ impl<'a, R: Real> Run<'a, R> {
         let packed = fresh.as_ref().unwrap_or(&self.packed);
         let order = training_data::order(options.seed, epoch, packed.sequences());
         let steps = order.len().div_ceil(options.batch);
-        let mut batch = Packed::default();
+        let (mut batch, mut chosen) = (Packed::default(), Vec::new());
         for sequences in order.chunks(options.batch).skip(self.progress.step) {
-            packed.gather(sequences, self.engine.architecture().dim, &mut batch);
+            chosen.clear();
+            chosen.extend_from_slice(sequences);
+            packed.balance(&mut chosen);
+            packed.gather(&chosen, self.engine.architecture().dim, &mut batch);
             let rate = options.rate_at(self.engine.steps(), (steps * options.epochs) as u64);
             let step = match self.engine.step(&batch.batch(), rate) {
                 Ok(step) => step,
@@ -258,11 +272,12 @@ impl<'a, R: Real> Run<'a, R> {
                 return End::Stopped;
             }
         }
-        let seconds = self.clock(start);
+        let (seconds, parts) = self.clock(start);
         let progress = &mut self.progress;
         let rate = progress.tokens as f64 / seconds;
         if whole && progress.tokens_per_second.is_none_or(|fastest| rate > fastest) {
             progress.tokens_per_second = Some(rate);
+            self.fastest = parts;
         }
         progress.last_loss = Some(progress.loss / progress.labeled.max(1) as f64);
         (progress.epoch, progress.step, progress.loss) = (epoch, 0, 0.0);
@@ -270,12 +285,13 @@ impl<'a, R: Real> Run<'a, R> {
         End::Done
     }
 
-    /// Adds the time since `start` to that of training.
-    fn clock(&mut self, start: Instant) -> f64 {
+    /// Adds the time since `start` to that of training; returns it and its parts.
+    fn clock(&mut self, start: Instant) -> (f64, Times) {
         let seconds = start.elapsed().as_secs_f64();
         self.progress.seconds.training += seconds;
-        self.progress.seconds.add_parts(&self.engine.take_times());
-        seconds
+        let parts = self.engine.take_times();
+        self.progress.seconds.parts.add(&parts);
+        (seconds, parts)
     }
 
     /// A copy with all embedding rows up to date, that for unknown words too.
@@ -295,7 +311,7 @@ impl<'a, R: Real> Run<'a, R> {
     }
 
     /// Evaluates a copy and writes it, with a checkpoint; or finds that its numbers are out of bounds.
-    fn evaluate(&mut self, listen: &mut dyn FnMut(Event) -> ControlFlow<()>) -> Result<Option<Diverged>> {
+    fn evaluate(&mut self, listen: &mut Listener) -> Result<Option<Diverged>> {
         let start = Instant::now();
         let snapshot = self.snapshot();
         if let Err(diverged) = check_finite(&snapshot) {

@@ -113,6 +113,20 @@ impl<R: Real> Packed<R> {
         }
     }
 
+    /// Orders the sequences of a batch so that both halves of it have as many tokens, or almost: the longest first, each to the half
+    /// with fewer tokens so far. A batch is a sum over its sequences, in whatever order.
+    pub fn balance(&self, sequences: &mut [u32]) {
+        let length = |i: u32| self.offsets[i as usize + 1] - self.offsets[i as usize];
+        sequences.sort_unstable_by_key(|&i| (std::cmp::Reverse(length(i)), i));
+        let (mut halves, mut tokens) = ([Vec::new(), Vec::new()], [0, 0]);
+        for &i in &*sequences {
+            let half = usize::from(tokens[1] < tokens[0]);
+            halves[half].push(i);
+            tokens[half] += length(i);
+        }
+        sequences.copy_from_slice(&halves.concat());
+    }
+
     /// Puts some of the sequences into `batch`, in the given order.
     pub fn gather(&self, sequences: &[u32], d: usize, batch: &mut Self) {
         fn add<T: Copy>(from: &[T], width: usize, range: &std::ops::Range<usize>, to: &mut Vec<T>) {
@@ -325,6 +339,23 @@ mod tests {
             (batch.offsets, batch.words, batch.labels),
             (vec![0, 2, 4], vec![3, 4, 0, 1], [1, 0, 0, 1].map(Some).to_vec())
         );
+    }
+
+    #[test]
+    fn a_batch_has_two_halves() {
+        let lengths = [7, 1, 30, 4, 4, 12, 1, 9];
+        let offsets = std::iter::once(0)
+            .chain(lengths.iter().scan(0, |end, n| {
+                *end += n;
+                Some(*end)
+            }))
+            .collect();
+        let packed = Packed::<f32> { offsets, ..Packed::default() };
+        let mut sequences: Vec<u32> = (0..8).collect();
+        packed.balance(&mut sequences);
+        assert_eq!(sequences, [2, 4, 5, 7, 0, 3, 1, 6]);
+        sequences.sort_unstable();
+        assert_eq!(sequences, (0..8).collect::<Vec<u32>>());
     }
 
     #[test]

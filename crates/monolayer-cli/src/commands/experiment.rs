@@ -1,7 +1,7 @@
 //! `monolayer experiment`: the figures.
 
 use std::path::PathBuf;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use anyhow::Result;
 use monolayer::Error;
@@ -57,8 +57,8 @@ pub fn run(args: &Args, shared: &Shared) -> Result<Outcome> {
     }
     let suffix = if args.quick { "-quick" } else { "" };
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("runs/{}{suffix}", args.name)));
-    let progress = Rc::new(Progress::new(shared, "measuring", experiment.grid(&settings)?.len(), "points"));
-    let lines = Rc::clone(&progress);
+    let progress = Arc::new(Progress::new(shared, "measuring", experiment.grid(&settings)?.len(), "points"));
+    let lines = Arc::clone(&progress);
     settings.say = Box::new(move |line| lines.line(line));
     interrupt::catch()?;
     settings.stop = interrupt::pressed;

@@ -191,15 +191,14 @@ fn trained(settings: &Settings, at: &At, data: &Dataset, scratch: &Path) -> Resu
     };
     let job = Job { source: Source::Data(data), dev: None, options: &options, out: scratch, fixed: &[] };
     let resume = scratch.join(FILE).is_file();
+    let (say, stop) = (&settings.say, settings.stop);
     let report = train(&job, resume, &mut |event| {
         if let Event::Evaluated(Metrics { epoch, train_accuracy: Some(accuracy), .. }) = event {
             let (layers, epochs, seed) = (options.layers, options.epochs, options.seed);
             let scheme = at.text("labels");
-            (settings.say)(&format!(
-                "layers {layers}, {scheme}, seed {seed}: epoch {epoch} of {epochs}, {accuracy:.5}"
-            ));
+            say(&format!("layers {layers}, {scheme}, seed {seed}: epoch {epoch} of {epochs}, {accuracy:.5}"));
         }
-        if (settings.stop)() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if stop() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     match report.end {
         End::Done => {}

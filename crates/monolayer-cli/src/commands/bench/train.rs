@@ -8,7 +8,8 @@ use monolayer::data::Labels;
 use monolayer::data::zipf_corpus;
 use monolayer::{Dataset, Error};
 use monolayer_lab::bench;
-use monolayer_train::engine::CHUNK;
+use monolayer_train::engine::{CHUNK, Times};
+use monolayer_train::options::Rank;
 use monolayer_train::run::{Job, train};
 use monolayer_train::training_data::Source;
 use monolayer_train::{Options, products_alone};
@@ -21,8 +22,8 @@ use crate::output::{count, table};
 
 /// Training: seconds per epoch and tokens per second, compared with its matrix products alone and with PyTorch
 ///
-/// Both sides train with d = 64, q = 256, batches of 32 sequences, Adam at 0.001 and no positions. Rates are of the fastest
-/// epoch; loading and evaluation are excluded.
+/// Both sides train with d = 64, q = 256, batches of 32 sequences, Adam at 0.001 and no positions; without PyTorch other sizes may be
+/// chosen. Rates are of the fastest epoch; loading and evaluation are excluded.
 #[derive(clap::Args)]
 #[command(after_help = "Example: monolayer bench train --data train.conll --python benches/peers/.venv/bin/python")]
 pub struct Args {
@@ -32,6 +33,24 @@ pub struct Args {
     /// Numbers of layers
     #[arg(long, value_name = "L,...", value_delimiter = ',', default_values_t = [1, 3, 6], help_heading = DOES)]
     layers: Vec<usize>,
+    /// Dimension d
+    #[arg(long, default_value_t = 64, help_heading = DOES, conflicts_with = "python")]
+    dim: usize,
+    /// Hidden units q of a feed-forward block
+    #[arg(long, default_value_t = 256, help_heading = DOES, conflicts_with = "python")]
+    hidden: usize,
+    /// Attention heads
+    #[arg(long, default_value_t = 1, help_heading = DOES, conflicts_with = "python")]
+    heads: usize,
+    /// Rank of a head's weights: a number, or `full`; above 1 values have weights of their own
+    #[arg(long, default_value = "1", help_heading = DOES, conflicts_with = "python")]
+    rank: Rank,
+    /// Sequences of a batch
+    #[arg(long, default_value_t = 32, help_heading = DOES, conflicts_with = "python")]
+    batch: usize,
+    /// Cut the data into sequences of this many tokens instead of its own
+    #[arg(long, value_name = "TOKENS", help_heading = DOES, conflicts_with = "python")]
+    length: Option<usize>,
     /// Number of epochs of each run
     #[arg(long, default_value_t = 5, help_heading = DOES)]
     epochs: usize,
@@ -45,10 +64,17 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<Outcome> {
     let scratch = tempfile::tempdir()?;
-    let data = match &args.data {
+    let mut data = match &args.data {
         Some(source) => Dataset::open(source)?,
         None => zipf_corpus(200_000, 1),
     };
+    if let Some(length) = args.length {
+        if length == 0 {
+            return Err(Error::setting("--length 0", "give at least 1").into());
+        }
+        let tokens = data.tokens();
+        data.offsets = (0..tokens).step_by(length).chain([tokens]).collect();
+    }
     let Labels::Classes { names, .. } = &data.labels else {
         return Err(Error::mismatch(format!("{}: no classes as labels", data.name), "give a CoNLL file").into());
     };
@@ -67,6 +93,9 @@ pub fn run(args: &Args) -> Result<Outcome> {
         .collect::<Result<Vec<_>>>()?;
     let mut rows = vec![heading(args.python.is_some())];
     rows.extend(measured.iter().map(|m| m.row(peak)));
+    let mut parts = vec![measured[0].parts().iter().map(|(name, _)| (*name).to_owned()).collect::<Vec<_>>()];
+    parts[0].insert(0, "layers".into());
+    parts.extend(measured.iter().map(Measured::parts_row));
     let runs: Vec<Value> = measured.iter().map(|m| m.json(peak)).collect();
     let zeros: String = measured.iter().map(Measured::zeros).collect();
     let threads = rayon::current_num_threads();
@@ -74,10 +103,12 @@ pub fn run(args: &Args) -> Result<Outcome> {
         json!({ "threads": threads, "data": data.name, "tokens": data.tokens(), "peak_gflops": peak, "runs": runs });
     let text = format!(
         "{}, {} tokens, {threads} threads; peak {peak:.1} GFLOP/s\n{}\
-         products: the matrix products of an epoch alone, at the model's shapes; peak: their operations at the peak of large products\n{zeros}",
+         products: the matrix products of an epoch alone, at the model's shapes; peak: their operations at the peak of large products\n\n{}\
+         seconds of the epoch by part, all threads together divided by their number; rest: waiting, and all else\n{zeros}",
         data.name,
         count(data.tokens()),
         table(&rows, &[7]),
+        table(&parts, &[]),
     );
     Ok(Outcome::done(json, text))
 }
@@ -88,6 +119,8 @@ struct Measured {
     /// Seconds of an epoch, and its tokens per second.
     seconds: f64,
     rate: f64,
+    /// Where the time went, on all threads together.
+    times: Times,
     /// Seconds of its matrix products alone, and their operations.
     products: f64,
     operations: f64,
@@ -99,7 +132,18 @@ struct Measured {
 
 impl Measured {
     fn new(args: &Args, data: &Dataset, labels: usize, file: &str, layers: usize, scratch: &Path) -> Result<Self> {
-        let options = Options { layers, epochs: args.epochs, eval_every: 0, ..Options::default() };
+        let options = Options {
+            layers,
+            dim: Some(args.dim),
+            hidden: args.hidden,
+            heads: args.heads,
+            rank: args.rank,
+            tied: args.rank == Rank::Of(1),
+            batch: args.batch,
+            epochs: args.epochs,
+            eval_every: 0,
+            ..Options::default()
+        };
         let out = scratch.join(format!("model-{layers}"));
         let job = Job { source: Source::Data(data), dev: None, options: &options, out: &out, fixed: &[] };
         let report = train(&job, false, &mut |_| ControlFlow::Continue(()))?;
@@ -114,12 +158,26 @@ impl Measured {
             layers,
             seconds: tokens / rate,
             rate,
+            times: report.fastest,
             products: tokens * products_alone::seconds_per_token(&architecture, CHUNK),
             operations: tokens * products_alone::operations(&architecture),
             firing,
             gradient: products_alone::skipping_zeros(&architecture, CHUNK, firing),
             peer,
         })
+    }
+
+    /// The parts of an epoch with their seconds, which add up to those of the epoch.
+    fn parts(&self) -> Vec<(&'static str, f64)> {
+        let threads = rayon::current_num_threads() as f64;
+        let mut parts = self.times.parts().map(|(name, seconds)| (name, seconds / threads)).to_vec();
+        parts.push(("rest", self.seconds - parts.iter().map(|(_, seconds)| seconds).sum::<f64>()));
+        parts
+    }
+
+    fn parts_row(&self) -> Vec<String> {
+        let seconds = self.parts().into_iter().map(|(_, seconds)| format!("{seconds:.4}"));
+        std::iter::once(self.layers.to_string()).chain(seconds).collect()
     }
 
     /// Seconds of the operations at the machine's peak, in GFLOP/s.
@@ -153,6 +211,7 @@ impl Measured {
             "layers": self.layers,
             "seconds_per_epoch": self.seconds,
             "tokens_per_second": self.rate,
+            "parts": self.parts().into_iter().map(|(name, seconds)| (name.to_owned(), json!(seconds))).collect::<serde_json::Map<_, _>>(),
             "products_seconds": self.products,
             "over_products": self.seconds / self.products,
             "peak_seconds": self.at_peak(peak),

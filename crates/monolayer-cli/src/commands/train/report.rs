@@ -96,16 +96,12 @@ fn text(job: &Job, source: &str, report: &Report, ceilings: Option<Ceilings>) ->
     }
     let seconds = &progress.seconds;
     let parts = &seconds.parts;
-    let all = parts.embedding + parts.attention + parts.feed_forward + parts.head + parts.optimizer;
-    let share = |part: f64| format!("{:.0} %", 100.0 * part / all.max(1e-9));
+    let all: f64 = parts.parts().iter().map(|(_, seconds)| seconds).sum();
+    let share = |(name, part): (&str, f64)| format!("{} {:.0} %", name.replace('_', "-"), 100.0 * part / all.max(1e-9));
     let note = format!(
-        "training {:.1} (attention {}, feed-forward {}, embedding {}, head {}, optimizer {}), evaluation {:.1}",
+        "training {:.1} ({}), evaluation {:.1}",
         seconds.training,
-        share(parts.attention),
-        share(parts.feed_forward),
-        share(parts.embedding),
-        share(parts.head),
-        share(parts.optimizer),
+        parts.parts().map(share).join(", "),
         seconds.evaluation,
     );
     rows.push(row("seconds", format!("{:.1}", seconds.training + seconds.evaluation), &note));
