@@ -1,11 +1,12 @@
 //! Opening a dataset of any format: it is converted where needed and read by the core. Knows the line of each token.
 
+use std::borrow::Cow;
 use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 
 use monolayer_core::number::Dyadic;
-use monolayer_core::read::data::{self, Data, Kind, Values};
+use monolayer_core::read::data::{self, Data, Kind, Reader, Values};
 use monolayer_core::read::{self, Limits, at};
 
 use crate::convert::{arrays, json_numbers, task, text};
@@ -42,14 +43,9 @@ pub fn open(name: &str, format: Option<Format>, limits: &Limits) -> Result<Sourc
 
 /// Reads a dataset from bytes.
 pub fn parse(name: &str, content: &[u8], format: Format, limits: &Limits) -> Result<Source> {
-    let read = || match format {
-        Format::Conll => data::parse(content, Kind::Conll, limits),
-        Format::JsonLines => data::parse(&json_numbers::canonical(content), Kind::JsonLines, limits),
-        Format::Arrays => data::parse(arrays::canonical(content, limits)?.as_bytes(), Kind::JsonLines, limits),
-        Format::Words | Format::Characters => {
-            let text = text::canonical(content, format == Format::Words, limits)?;
-            data::parse(text.as_bytes(), Kind::JsonLines, limits)
-        }
+    let read = || {
+        let (kind, text) = for_core(content, format, limits)?;
+        data::parse(&text, kind, limits)
     };
     let data = at(name, read())?;
     let latin = data.latin.first().map(|line| {
@@ -58,6 +54,25 @@ pub fn parse(name: &str, content: &[u8], format: Format, limits: &Limits) -> Res
     });
     let lines = matches!(format, Format::Conll | Format::JsonLines);
     Ok(Source { name: name.to_owned(), data, warnings: latin.into_iter().collect(), lines })
+}
+
+/// A file as the core reads it.
+fn for_core<'a>(content: &'a [u8], format: Format, limits: &Limits) -> read::Result<(Kind, Cow<'a, [u8]>)> {
+    let lines = |text: String| Cow::Owned(text.into_bytes());
+    Ok(match format {
+        Format::Conll => (Kind::Conll, Cow::Borrowed(content)),
+        Format::JsonLines => (Kind::JsonLines, json_numbers::canonical(content)),
+        Format::Arrays => (Kind::JsonLines, lines(arrays::canonical(content, limits)?)),
+        Format::Words | Format::Characters => {
+            (Kind::JsonLines, lines(text::canonical(content, format == Format::Words, limits)?))
+        }
+    })
+}
+
+/// What the core reads in bytes, and its canonical form.
+pub fn with_canonical(content: &[u8], format: Format, limits: &Limits) -> read::Result<(Data, String)> {
+    let (kind, text) = for_core(content, format, limits)?;
+    Reader::new(kind, limits).with_canonical(&text)
 }
 
 /// A dataset that another program converted to its canonical form; `note` says which, and lines of the file are not known.
@@ -120,7 +135,7 @@ impl Source {
     /// Where a token stands, for people: lines, sequences and tokens count from 1.
     pub fn place(&self, t: usize) -> String {
         let (sequence, token) = self.locate(t);
-        let line = if self.lines { format!(":{}", self.data.lines[t]) } else { String::new() };
+        let line = if self.lines { format!(":{}", self.data.line(t)) } else { String::new() };
         format!("{}{line} (sequence {}, token {})", self.name, sequence + 1, token + 1)
     }
 

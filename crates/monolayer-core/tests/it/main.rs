@@ -4,6 +4,7 @@ mod adversary;
 mod attacks;
 mod claims;
 mod common;
+mod compact;
 mod difference;
 mod fixed;
 mod grammar;
