@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 use monolayer_core::number::Dyadic;
@@ -75,10 +75,38 @@ pub fn with_canonical(content: &[u8], format: Format, limits: &Limits) -> read::
     Reader::new(kind, limits).with_canonical(&text)
 }
 
-/// A dataset that another program converted to its canonical form; `note` says which, and lines of the file are not known.
-pub fn converted(name: &str, canonical: &[u8], note: String, limits: &Limits) -> Result<Source> {
-    let data = at(name, data::parse(canonical, Kind::JsonLines, limits))?;
+/// A dataset that another program converts to its canonical form, which it writes; `note` says which, and lines of the file are not known.
+pub fn converted(
+    name: &str,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    note: String,
+    limits: &Limits,
+) -> Result<Source> {
+    let mut feed = Feed { reader: Reader::new(Kind::JsonLines, limits), refused: None };
+    let written = write(&mut feed).map_err(|e| e.to_string().into());
+    let data = at(name, feed.refused.map_or(written, Err).and_then(|()| feed.reader.end()))?;
     Ok(Source { name: name.to_owned(), data, warnings: vec![note], lines: false })
+}
+
+/// What is written here is read by the core.
+struct Feed<'a> {
+    reader: Reader<'a>,
+    /// Why the core did not read on.
+    refused: Option<read::Error>,
+}
+
+impl Write for Feed<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.reader.feed(bytes).map(|()| bytes.len()).map_err(|refused| {
+            let what = refused.what.clone();
+            self.refused = Some(refused);
+            io::Error::other(what)
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The bytes of a dataset: a regular file, a named pipe, or standard input for "-".

@@ -80,8 +80,10 @@ fn pairs(model: &Model, source: &Source, options: &Options) -> read::Result<()> 
     let single = single && model.positions.is_none();
     let count = |ends: &[usize]| {
         let all = ends[1] - ends[0];
-        let distinct = source.data.tokens[ends[0]..ends[1]].iter().collect::<BTreeSet<_>>().len();
-        let repeated = single && all >= LONG && 2 * distinct <= all;
+        let long = single && all >= LONG;
+        let distinct = || source.data.tokens[ends[0]..ends[1]].iter().collect::<BTreeSet<_>>().len();
+        let distinct = if long { distinct() } else { all };
+        let repeated = long && 2 * distinct <= all;
         let others = if repeated { distinct + all / 64 } else { all };
         (if repeated { distinct } else { all }) as u128 * others as u128
     };

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 
 use super::ball::Ball;
-use super::by_place::ByPlace;
+use super::by_word::ByWord;
 use super::network::{Attended, Block, Network, Open, Output, Tick};
 use super::sum::Sum;
 use crate::model::Tensor;
@@ -258,7 +258,7 @@ impl Judge<'_> {
             && block.hidden() >= 64
             && block.attention.as_ref().is_none_or(|a| a.heads * a.size <= 4)
         {
-            return ByPlace::new(self, wanted, threads, tick).judge(found);
+            return ByWord::new(self, wanted, threads, tick).judge(found);
         }
         let one = |s: usize| {
             let tokens = self.inputs.offsets[s]..self.inputs.offsets[s + 1];

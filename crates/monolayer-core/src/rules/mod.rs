@@ -2,7 +2,7 @@
 
 pub mod attention;
 pub mod ball;
-pub mod by_place;
+pub mod by_word;
 pub mod exp;
 pub mod gates;
 pub mod judge;

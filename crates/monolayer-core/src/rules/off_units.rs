@@ -35,8 +35,6 @@ pub struct OffUnits<'a> {
     columns: Vec<i32>,
     /// The columns in which some word is not zero, and those in which some place is not.
     own: [Vec<usize>; 2],
-    /// At least the size of every word in its columns, in their units.
-    pub(super) largest: Vec<i64>,
     pub(super) gates: Gates,
     /// The units of each gate, one after another, and where they start.
     pub(super) members: Vec<u32>,
@@ -104,7 +102,6 @@ impl<'a> OffUnits<'a> {
             units,
             columns: largest.iter().map(|x| x.top() - INPUT).collect(),
             own: [&words, &placed].map(|of| (0..d).filter(|c| !of.0[*c].is_zero()).collect()),
-            largest: vec![],
             gates: Gates::default(),
             members: vec![],
             starts: vec![],
@@ -114,7 +111,6 @@ impl<'a> OffUnits<'a> {
             values: z.iter().map(|z| z.top() - INPUT).collect(),
             gains: vec![],
         };
-        all.largest = all.own[0].iter().map(|c| outward(words.0[*c], all.columns[*c]).1 as i64).collect();
         all.places = places.iter().map(|x| all.inputs(x, 1)).collect();
         let mut gate = vec![];
         for first in (0..all.units.len()).step_by(BATCH) {
@@ -212,6 +208,11 @@ impl<'a> OffUnits<'a> {
     /// How many columns words have.
     pub(super) fn word_columns(&self) -> usize {
         self.own[0].len()
+    }
+
+    /// How many places there are.
+    pub(super) fn places(&self) -> usize {
+        self.places.len()
     }
 
     /// The number of a unit in the network.

@@ -2,6 +2,7 @@
 
 mod adversary;
 mod attacks;
+mod by_word;
 mod claims;
 mod common;
 mod compact;

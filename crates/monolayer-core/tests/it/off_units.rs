@@ -87,17 +87,19 @@ fn look(random: &mut Random, arithmetic: Arithmetic, format: Format) -> Option<(
     for (vector, place) in vectors.iter().flat_map(|word| (0..2).map(move |place| (word, place))) {
         // The word wherever it may be, and this token alone.
         let word = off_units.among(vector, &anywhere)?;
-        let gates = off_units.at_place(place, &range, 1, 1);
-        let among = |z: &mut dyn Iterator<Item = &[Ball]>| gates.among(&[off_units.item(vector, z)]).pop().flatten();
+        let screen = off_units.screen(&range, 1);
+        let among = |z: &mut dyn Iterator<Item = &[Ball]>| {
+            screen.among(&[off_units.item(vector, std::iter::once((place, z)))]).pop()?.pop()?
+        };
         let wherever = among(&mut z.iter().map(Vec::as_slice))?;
         let Some(x) = network.input(vector, place) else { continue };
         let x: Vec<Ball> = x.into_iter().map(Ball::exact).collect();
         for z in &z {
             let (token, open) = (block.skip(arithmetic, &x, z)?, off_units.open(&word, place, z));
             let numbers = |open: Vec<(usize, usize)>| open.into_iter().map(|(_, j)| j).collect::<Vec<usize>>();
-            let alone = numbers(gates.open(&among(&mut std::iter::once(z.as_slice()))?, z));
+            let alone = numbers(screen.open(&among(&mut std::iter::once(z.as_slice()))?, place, z));
             // What short numbers leave open is decided as without them.
-            assert_eq!((&alone, &numbers(gates.open(&wherever, z))), (&open, &open));
+            assert_eq!((&alone, &numbers(screen.open(&wherever, place, z))), (&open, &open));
             for j in 0..UNITS {
                 let (is_off, unit) = (!alone.contains(&j), block.unit(arithmetic, &token, j)?);
                 off += usize::from(is_off);
