@@ -1,11 +1,12 @@
 //! Opening a dataset of any format: it is converted where needed and read by the core. Knows the line of each token.
 
+use std::borrow::Cow;
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 use monolayer_core::number::Dyadic;
-use monolayer_core::read::data::{self, Data, Kind, Values};
+use monolayer_core::read::data::{self, Data, Kind, Reader, Values};
 use monolayer_core::read::{self, Limits, at};
 
 use crate::convert::{arrays, json_numbers, task, text};
@@ -42,14 +43,9 @@ pub fn open(name: &str, format: Option<Format>, limits: &Limits) -> Result<Sourc
 
 /// Reads a dataset from bytes.
 pub fn parse(name: &str, content: &[u8], format: Format, limits: &Limits) -> Result<Source> {
-    let read = || match format {
-        Format::Conll => data::parse(content, Kind::Conll, limits),
-        Format::JsonLines => data::parse(&json_numbers::canonical(content), Kind::JsonLines, limits),
-        Format::Arrays => data::parse(arrays::canonical(content, limits)?.as_bytes(), Kind::JsonLines, limits),
-        Format::Words | Format::Characters => {
-            let text = text::canonical(content, format == Format::Words, limits)?;
-            data::parse(text.as_bytes(), Kind::JsonLines, limits)
-        }
+    let read = || {
+        let (kind, text) = for_core(content, format, limits)?;
+        data::parse(&text, kind, limits)
     };
     let data = at(name, read())?;
     let latin = data.latin.first().map(|line| {
@@ -60,10 +56,57 @@ pub fn parse(name: &str, content: &[u8], format: Format, limits: &Limits) -> Res
     Ok(Source { name: name.to_owned(), data, warnings: latin.into_iter().collect(), lines })
 }
 
-/// A dataset that another program converted to its canonical form; `note` says which, and lines of the file are not known.
-pub fn converted(name: &str, canonical: &[u8], note: String, limits: &Limits) -> Result<Source> {
-    let data = at(name, data::parse(canonical, Kind::JsonLines, limits))?;
+/// A file as the core reads it.
+fn for_core<'a>(content: &'a [u8], format: Format, limits: &Limits) -> read::Result<(Kind, Cow<'a, [u8]>)> {
+    let lines = |text: String| Cow::Owned(text.into_bytes());
+    Ok(match format {
+        Format::Conll => (Kind::Conll, Cow::Borrowed(content)),
+        Format::JsonLines => (Kind::JsonLines, json_numbers::canonical(content)),
+        Format::Arrays => (Kind::JsonLines, lines(arrays::canonical(content, limits)?)),
+        Format::Words | Format::Characters => {
+            (Kind::JsonLines, lines(text::canonical(content, format == Format::Words, limits)?))
+        }
+    })
+}
+
+/// What the core reads in bytes, and its canonical form.
+pub fn with_canonical(content: &[u8], format: Format, limits: &Limits) -> read::Result<(Data, String)> {
+    let (kind, text) = for_core(content, format, limits)?;
+    Reader::new(kind, limits).with_canonical(&text)
+}
+
+/// A dataset that another program converts to its canonical form, which it writes; `note` says which, and lines of the file are not known.
+pub fn converted(
+    name: &str,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    note: String,
+    limits: &Limits,
+) -> Result<Source> {
+    let mut feed = Feed { reader: Reader::new(Kind::JsonLines, limits), refused: None };
+    let written = write(&mut feed).map_err(|e| e.to_string().into());
+    let data = at(name, feed.refused.map_or(written, Err).and_then(|()| feed.reader.end()))?;
     Ok(Source { name: name.to_owned(), data, warnings: vec![note], lines: false })
+}
+
+/// What is written here is read by the core.
+struct Feed<'a> {
+    reader: Reader<'a>,
+    /// Why the core did not read on.
+    refused: Option<read::Error>,
+}
+
+impl Write for Feed<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.reader.feed(bytes).map(|()| bytes.len()).map_err(|refused| {
+            let what = refused.what.clone();
+            self.refused = Some(refused);
+            io::Error::other(what)
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The bytes of a dataset: a regular file, a named pipe, or standard input for "-".
@@ -120,7 +163,7 @@ impl Source {
     /// Where a token stands, for people: lines, sequences and tokens count from 1.
     pub fn place(&self, t: usize) -> String {
         let (sequence, token) = self.locate(t);
-        let line = if self.lines { format!(":{}", self.data.lines[t]) } else { String::new() };
+        let line = if self.lines { format!(":{}", self.data.line(t)) } else { String::new() };
         format!("{}{line} (sequence {}, token {})", self.name, sequence + 1, token + 1)
     }
 

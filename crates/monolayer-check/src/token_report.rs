@@ -1,5 +1,7 @@
 //! The part of the report about tokens: counterexamples, open and impossible tokens, in words.
 
+use std::collections::BTreeMap;
+
 use monolayer_core::model::Model;
 use monolayer_core::rules::judge::{Judged, Verdict as Judgement};
 
@@ -8,50 +10,74 @@ use crate::options::{Options, Precision};
 use crate::report::{Finding, Report};
 use crate::token_verdict::{label_name, middle, radius, ratio};
 
-/// A report that is being filled.
+/// Tokens to be written out, by their numbers.
+type Listed = BTreeMap<usize, Judged>;
+
+/// What was found of the tokens, as it comes in.
 pub(crate) struct TokenReport<'a> {
-    pub options: &'a Options<'a>,
-    pub model: &'a Model,
-    pub source: &'a Source,
-    /// The arithmetic of the tokens.
-    pub precision: Precision,
-    pub report: Report,
+    options: &'a Options<'a>,
+    verified: usize,
+    refuted: usize,
+    unknown: usize,
+    smallest_margin_ratio: Option<f64>,
+    /// The first tokens of each kind.
+    counterexamples: Listed,
+    open: Listed,
+    impossible_tokens: Listed,
 }
 
-impl TokenReport<'_> {
-    /// Counts a token, and writes it out unless it holds.
+impl<'a> TokenReport<'a> {
+    pub fn new(options: &'a Options<'a>) -> Self {
+        let [counterexamples, open, impossible_tokens] = [const { Listed::new() }; 3];
+        let (verified, refuted, unknown) = (0, 0, 0);
+        let smallest_margin_ratio = None;
+        Self { options, verified, refuted, unknown, smallest_margin_ratio, counterexamples, open, impossible_tokens }
+    }
+
+    /// Counts a token, and keeps it unless it holds. Tokens may come in any order.
     pub fn token(&mut self, t: usize, judged: &Judged, impossible: bool) {
-        let counts = self.options.strict || !impossible;
-        let report = &mut self.report;
         let list = match judged.verdict {
             Judgement::Free => return,
-            _ if !counts => &mut report.impossible_tokens,
+            _ if impossible && !self.options.strict => &mut self.impossible_tokens,
             Judgement::Right => {
-                report.verified += 1;
-                if let Some(ratio) =
-                    ratio(judged).filter(|ratio| report.smallest_margin_ratio.is_none_or(|s| *ratio < s))
-                {
-                    report.smallest_margin_ratio = Some(ratio);
-                }
+                self.verified += 1;
+                let smallest = self.smallest_margin_ratio;
+                let smaller = ratio(judged).filter(|ratio| smallest.is_none_or(|smallest| *ratio < smallest));
+                self.smallest_margin_ratio = smaller.or(smallest);
                 return;
             }
             Judgement::Wrong => {
-                report.refuted += 1;
-                &mut report.counterexamples
+                self.refuted += 1;
+                &mut self.counterexamples
             }
             Judgement::Unknown => {
-                report.unknown += 1;
-                &mut report.open
+                self.unknown += 1;
+                &mut self.open
             }
         };
-        if list.len() < self.options.findings {
-            let given = judged.given.and_then(|label| label_name(self.model, label)).map(str::to_owned);
-            let (position, place, text) = (self.source.locate(t), self.source.place(t), self.source.shown(t));
-            let what = what(self.model, self.source, t, judged);
-            let open = judged.verdict == Judgement::Unknown && counts;
-            let what = if open { format!("{what}; {}", advice(self.precision, self.options, judged)) } else { what };
-            list.push(Finding { token: t, position, place, text, what, given });
+        if list.len() < self.options.findings || list.last_key_value().is_some_and(|(last, _)| t < *last) {
+            list.insert(t, *judged);
+            if list.len() > self.options.findings {
+                list.pop_last();
+            }
         }
+    }
+
+    /// Writes out what is kept; `precision` is the arithmetic of the tokens.
+    pub fn fill(&self, model: &Model, source: &Source, precision: Precision, report: &mut Report) {
+        let finding = |(&t, judged): (&usize, &Judged), counts: bool| {
+            let given = judged.given.and_then(|label| label_name(model, label)).map(str::to_owned);
+            let what = what(model, source, t, judged);
+            let open = judged.verdict == Judgement::Unknown && counts;
+            let what = if open { format!("{what}; {}", advice(precision, self.options, judged)) } else { what };
+            Finding { token: t, position: source.locate(t), place: source.place(t), text: source.shown(t), what, given }
+        };
+        let findings = |list: &Listed, counts: bool| list.iter().map(|token| finding(token, counts)).collect();
+        (report.verified, report.refuted, report.unknown) = (self.verified, self.refuted, self.unknown);
+        report.smallest_margin_ratio = self.smallest_margin_ratio;
+        report.counterexamples = findings(&self.counterexamples, true);
+        report.open = findings(&self.open, true);
+        report.impossible_tokens = findings(&self.impossible_tokens, false);
     }
 }
 

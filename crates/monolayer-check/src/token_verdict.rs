@@ -1,5 +1,6 @@
 //! The core's findings about single tokens, as floats, for people to read.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::path::Path;
 
@@ -32,6 +33,7 @@ pub fn judge_tokens(dir: &Path, data: &str, precision: Precision) -> Result<Vec<
     let (limits, options) = (Limits::default(), Options::default());
     let (model, hashes) = directory::open(dir, &limits)?;
     let source = open_data::open(data, None, &limits)?;
+    let tokens = RefCell::new(vec![Judged::UNKNOWN; source.tokens()]);
     let request = Request {
         model: &model,
         hashes: &hashes,
@@ -44,9 +46,10 @@ pub fn judge_tokens(dir: &Path, data: &str, precision: Precision) -> Result<Vec<
         bits: options.bits,
         threads: options.threads,
         tick: &|_, _| (),
+        each: &|t, judged, _| tokens.borrow_mut()[t] = *judged,
     };
     let Found { pass, .. } = check(&request).map_err(|what| unfit(&model, &source, what))?;
-    let tokens = pass.map_or(vec![], |pass| pass.tokens);
+    let tokens = pass.map_or(vec![], |_| tokens.take());
     Ok(tokens.iter().map(|judged| TokenVerdict::new(judged, &model)).collect())
 }
 

@@ -1,5 +1,6 @@
 //! The checker's main function: read the files, call the core, report what it found.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Mutex;
@@ -79,8 +80,10 @@ fn pairs(model: &Model, source: &Source, options: &Options) -> read::Result<()> 
     let single = single && model.positions.is_none();
     let count = |ends: &[usize]| {
         let all = ends[1] - ends[0];
-        let distinct = source.data.tokens[ends[0]..ends[1]].iter().collect::<BTreeSet<_>>().len();
-        let repeated = single && all >= LONG && 2 * distinct <= all;
+        let long = single && all >= LONG;
+        let distinct = || source.data.tokens[ends[0]..ends[1]].iter().collect::<BTreeSet<_>>().len();
+        let distinct = if long { distinct() } else { all };
+        let repeated = long && 2 * distinct <= all;
         let others = if repeated { distinct + all / 64 } else { all };
         (if repeated { distinct } else { all }) as u128 * others as u128
     };
@@ -107,11 +110,11 @@ impl Case<'_> {
         let missing = missing(self.dir, self.options.claims.as_deref(), &present, self.certificate.is_some())?;
         let contexts_only = self.options.claims.is_none() && self.contexts_only(&present, tolerance.is_some());
         let kinds = if contexts_only { Some(&present) } else { self.options.claims.as_ref() };
-        let found = self.judge(kinds, tolerance)?;
+        let (found, tokens) = self.judge(kinds, tolerance)?;
         if let Some(file) = &self.options.witness {
             self.witness(file)?;
         }
-        let mut report = self.filled(&found);
+        let mut report = self.filled(&found, &tokens);
         if contexts_only {
             report.warnings.push("the model gives no labels of the dataset: only claims are checked".into());
         }
@@ -123,8 +126,9 @@ impl Case<'_> {
     }
 
     /// Asks the core.
-    fn judge(&self, kinds: Option<&Vec<String>>, tolerance: Option<Rational>) -> Result<Found> {
+    fn judge(&self, kinds: Option<&Vec<String>>, tolerance: Option<Rational>) -> Result<(Found, TokenReport<'_>)> {
         let progress = Progress::new(self.options);
+        let tokens = RefCell::new(TokenReport::new(self.options));
         let request = Request {
             model: self.model,
             hashes: self.hashes,
@@ -137,6 +141,7 @@ impl Case<'_> {
             bits: self.options.bits,
             threads: self.options.threads,
             tick: &|tokens, total| progress.add(tokens, total),
+            each: &|t, judged, impossible| tokens.borrow_mut().token(t, judged, impossible),
         };
         let unfit = |what: &str| match self.source {
             Some(source) => unfit(self.model, source, what.to_owned()),
@@ -148,7 +153,7 @@ impl Case<'_> {
             let why = found.not_checked.first().map_or("", String::as_str);
             return Err(unfit(why.strip_prefix("labels: ").unwrap_or(why)));
         }
-        Ok(found)
+        Ok((found, tokens.into_inner()))
     }
 
     /// Whether the data is there only for claims about contexts: it has no labels, or the model is attention that gives none.
@@ -177,7 +182,7 @@ impl Case<'_> {
         pair.is_some_and(|(certificate, source)| certificate.data.as_deref() != Some(source.data.hash.as_str()))
     }
 
-    fn filled(&self, found: &Found) -> Report {
+    fn filled(&self, found: &Found, tokens: &TokenReport) -> Report {
         let mut report = Report {
             verdict: verdict(found.verdict),
             claims: found.claims.iter().map(Claim::new).collect(),
@@ -188,17 +193,13 @@ impl Case<'_> {
         let Some(source) = self.source else { return report };
         report.warnings.clone_from(&source.warnings);
         (report.tokens, report.sequences, report.free) = (source.tokens(), source.sequences(), source.free());
-        let known = found.pass.as_ref().map(|pass| pass.impossible.clone());
-        let impossible = known.unwrap_or_else(|| impossible(self.model, &source.data, None));
-        report.impossible = impossible.iter().filter(|x| **x).count();
+        let count = |impossible: &[bool]| impossible.iter().filter(|x| **x).count();
+        let anew = || count(&impossible(self.model, &source.data, None, self.options.threads));
+        report.impossible = found.pass.as_ref().map_or_else(anew, |pass| count(&pass.impossible));
         if let Some(pass) = &found.pass {
             let precision = Precision::of_arithmetic(pass.arithmetic);
             report.precision = precision.name().into();
-            let mut fill = TokenReport { options: self.options, model: self.model, source, precision, report };
-            for (t, judged) in pass.tokens.iter().enumerate() {
-                fill.token(t, judged, impossible[t]);
-            }
-            report = fill.report;
+            tokens.fill(self.model, source, precision, &mut report);
         }
         report
     }

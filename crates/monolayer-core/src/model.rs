@@ -1,5 +1,7 @@
 //! A model as its directory has it (docs/format.md): parts, masks, and numbers that are not yet interpreted.
 
+use std::sync::Arc;
+
 use crate::number::{Dyadic, Format, Stored};
 
 /// A tensor, kept as the bytes of the file; every number is finite (the reader has refused others).
@@ -9,27 +11,66 @@ pub struct Tensor {
     pub shape: Vec<usize>,
     /// How its numbers are stored.
     pub stored: Stored,
-    /// The numbers, little-endian, row-major.
-    pub bytes: Vec<u8>,
+    /// The numbers, little-endian, row-major; of a sparse matrix those that are stored.
+    pub bytes: Arc<Vec<u8>>,
+    /// Where the numbers of a sparse matrix stand.
+    pub sparse: Option<Arc<Sparse>>,
+}
+
+/// Compressed rows: row i has numbers `rows[i]..rows[i + 1]` of those stored, in these columns, which rise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sparse {
+    /// The column of every number that is stored.
+    pub columns: Vec<u32>,
+    /// Where each row starts, and the number of numbers at the end.
+    pub rows: Vec<u32>,
 }
 
 impl Tensor {
+    /// A tensor all of whose numbers are stored.
+    pub fn dense(shape: Vec<usize>, stored: Stored, bytes: Vec<u8>) -> Self {
+        Self { shape, stored, bytes: Arc::new(bytes), sparse: None }
+    }
+
     /// How many numbers it has.
     pub fn len(&self) -> usize {
-        self.bytes.len() / self.stored.width()
+        if self.sparse.is_some() { self.shape.iter().product() } else { self.bytes.len() / self.stored.width() }
     }
 
     /// Whether it has none.
     pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
+        self.len() == 0
     }
 
-    /// Number `i`.
-    pub fn get(&self, i: usize) -> Dyadic {
+    /// Number `k` of those stored.
+    fn stored(&self, k: usize) -> Dyadic {
         let width = self.stored.width();
         let mut bits = [0; 8];
-        bits[..width].copy_from_slice(&self.bytes[i * width..(i + 1) * width]);
+        bits[..width].copy_from_slice(&self.bytes[k * width..(k + 1) * width]);
         Dyadic::from_stored(self.stored, u64::from_le_bytes(bits)).expect("the reader has refused infinities and NaN")
+    }
+
+    /// Columns of a matrix; the size of a vector.
+    fn columns(&self) -> usize {
+        self.shape.last().map_or(1, |columns| (*columns).max(1))
+    }
+
+    /// Number `i`, row by row.
+    pub fn get(&self, i: usize) -> Dyadic {
+        let Some(sparse) = &self.sparse else { return self.stored(i) };
+        let (row, column) = (i / self.columns(), (i % self.columns()) as u32);
+        let first = sparse.rows[row] as usize;
+        let own = &sparse.columns[first..sparse.rows[row + 1] as usize];
+        own.binary_search(&column).map_or(Dyadic::ZERO, |at| self.stored(first + at))
+    }
+
+    /// The numbers of a row that are not zero, with their columns.
+    pub fn row(&self, i: usize) -> impl Iterator<Item = (usize, Dyadic)> + Clone + '_ {
+        let sparse = self.sparse.as_deref();
+        let first = i * self.columns();
+        let stored = sparse.map_or(first..first + self.columns(), |s| s.rows[i] as usize..s.rows[i + 1] as usize);
+        let column = move |k: usize| sparse.map_or_else(|| k - first, |sparse| sparse.columns[k] as usize);
+        stored.map(move |k| (column(k), self.stored(k))).filter(|(_, x)| !x.is_zero())
     }
 }
 

@@ -22,3 +22,16 @@ pub fn parallel<T: Send>(threads: usize, n: usize, job: impl Fn(usize) -> T + Sy
     all.sort_by_key(|(at, _)| *at);
     all.into_iter().map(|(_, done)| done).collect()
 }
+
+/// Runs jobs 0 to `n` - 1, at most `batch` of them before `done` takes their results, in order.
+pub fn in_order<T: Send>(
+    threads: usize,
+    n: usize,
+    batch: usize,
+    job: impl Fn(usize) -> T + Sync,
+    mut done: impl FnMut(T),
+) {
+    for first in (0..n).step_by(batch) {
+        parallel(threads, batch.min(n - first), |at| job(first + at)).into_iter().for_each(&mut done);
+    }
+}

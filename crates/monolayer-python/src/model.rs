@@ -139,11 +139,8 @@ pub fn verify(
         };
         let open = || {
             let Some(data) = data else { return Ok(None) };
-            let mut canonical = Vec::new();
-            let written = data.write_canonical(&mut canonical);
-            written.map_err(|e| monolayer_check::error::Error::new(&data.name, e.to_string(), "is there memory?"))?;
             let note = "the data came from Python: the verdict is about its canonical form".to_owned();
-            open_data::converted(&data.name, &canonical, note, &options.limits).map(Some)
+            open_data::converted(&data.name, |mut to| data.write_canonical(&mut to), note, &options.limits).map(Some)
         };
         Ok(monolayer_check::verify_source(&dir, open, &options).json().to_string())
     })

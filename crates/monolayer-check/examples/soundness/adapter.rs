@@ -146,12 +146,13 @@ fn asked(case: &Case, graphs: &[Graph], dir: &Path) -> Result<Found, String> {
         bits: BITS,
         threads: 1,
         tick: &|_, _| (),
+        each: &|_, _, _| (),
     })?;
-    let tokens = found.pass.iter().flat_map(|pass| pass.tokens.iter().zip(&pass.impossible));
+    let tokens = found.pass.iter().flat_map(|pass| pass.verdicts.iter().zip(&pass.impossible));
     Ok(Found {
         verdict: verdict(found.verdict),
         claim: found.claims.iter().find(|c| c.kind == kinds[0]).map(|c| verdict(c.verdict)),
-        tokens: tokens.map(|(token, impossible)| judgment(token.verdict, *impossible)).collect(),
+        tokens: tokens.map(|(verdict, impossible)| judgment(*verdict, *impossible)).collect(),
         enclosures: data.iter().filter(|_| judged).flat_map(|data| enclosures(case, &model, data, graphs)).collect(),
         text: format!("{:?}, {:?}, not checked: {:?}", found.verdict, found.claims, found.not_checked),
     })

@@ -7,9 +7,10 @@ use monolayer::Memorizer;
 use monolayer::data as theirs;
 use monolayer::data::context::Contexts;
 use monolayer::paper::attention::Mask;
-use monolayer_check::open_data::{self, Source};
+use monolayer_check::open_data;
 use monolayer_check::{Format, Options, Precision, Verdict, verify};
 use monolayer_core::claims::context;
+use monolayer_core::read::data::Data;
 use monolayer_core::read::{Limits, directory};
 
 use crate::common;
@@ -33,17 +34,18 @@ fn their(data: &theirs::Dataset) -> Plain {
     Plain { canonical: String::from_utf8(canonical).unwrap(), offsets, lines, hash }
 }
 
-fn our(source: &Source, lines: bool) -> Plain {
-    let data = &source.data;
-    let lines = if lines { data.lines.clone() } else { vec![] };
-    Plain { canonical: data.canonical.clone(), offsets: data.offsets.clone(), lines, hash: data.hash.clone() }
+fn our(data: &Data, canonical: String, lines: bool) -> Plain {
+    let lines = (0..if lines { data.tokens.len() } else { 0 }).map(|t| data.line(t)).collect();
+    Plain { canonical, offsets: data.offsets.clone(), lines, hash: data.hash.clone() }
 }
 
 fn compare(bytes: &[u8], their_format: theirs::Format, format: Format) {
     let theirs = theirs::Dataset::read("x", their_format, bytes);
-    let ours = open_data::parse("x", bytes, format, &Limits::default());
+    let ours = open_data::with_canonical(bytes, format, &Limits::default());
     match (theirs, ours) {
-        (Ok(theirs), Ok(ours)) => assert_eq!(their(&theirs), our(&ours, format != Format::Arrays)),
+        (Ok(theirs), Ok((data, canonical))) => {
+            assert_eq!(their(&theirs), our(&data, canonical, format != Format::Arrays));
+        }
         (Err(_), Err(_)) => (),
         (Ok(_), Err(error)) => panic!("only the checker refuses: {error}\n{:?}", String::from_utf8_lossy(bytes)),
         (Err(error), Ok(_)) => panic!("only the compiler refuses: {error}\n{:?}", String::from_utf8_lossy(bytes)),
@@ -88,7 +90,12 @@ fn tasks_are_the_same() {
         ] {
             let text = format!("task:{name}:{options}");
             match (theirs::Dataset::open(&text), open_data::open(&text, None, &Limits::default())) {
-                (Ok(theirs), Ok(ours)) => assert_eq!((their(&theirs), theirs.name), (our(&ours, false), ours.name)),
+                (Ok(theirs), Ok(ours)) => {
+                    // The canonical form has the same hash.
+                    let (their, name) = (their(&theirs), theirs.name);
+                    assert_eq!(blake3::hash(their.canonical.as_bytes()).to_hex().as_str(), their.hash);
+                    assert_eq!((our(&ours.data, their.canonical.clone(), false), ours.name), (their, name));
+                }
                 (theirs, ours) => assert!(theirs.is_err() && ours.is_err(), "{text}"),
             }
         }
@@ -115,7 +122,7 @@ fn the_same_tokens_are_impossible() {
         for (positions, mask) in masks.iter().flat_map(|mask| [(false, mask), (true, mask)]) {
             let theirs = Contexts::new(ids, &theirs.offsets, mask, positions);
             let names: Vec<u64> = (0..ours.data.different() as u64).collect();
-            let contexts = context::contexts(&ours.data, &names, positions, &[&core_mask(mask)]);
+            let contexts = context::contexts(&ours.data, &names, positions, &[&core_mask(mask)], 2);
             // The same tokens share a context, whatever it is called.
             let pairs: HashSet<_> = theirs.of_token.iter().zip(&contexts).collect();
             let different: HashSet<_> = contexts.iter().collect();
@@ -124,8 +131,12 @@ fn the_same_tokens_are_impossible() {
             let some: Vec<Option<u32>> = (0..).zip(labels).map(|(t, label)| label.filter(|_| t % 3 != 1)).collect();
             assert_eq!(ours.data.labels.as_ref(), Some(labels));
             let expected = theirs.agree(&some).impossible;
-            let found = context::favored(&contexts, &some);
-            let found: Vec<usize> = (0..found.len()).filter(|&t| some[t].is_some() && found[t] != some[t]).collect();
+            let mut found = vec![];
+            context::disagree(&contexts, &some, |t, own, favored| {
+                assert!(some[t] == Some(own) && own != favored);
+                found.push(t);
+            });
+            found.sort_unstable();
             assert_eq!(expected, found, "{text}, positions {positions}, {mask:?}");
         }
     }

@@ -173,6 +173,8 @@ fn source(name: &str, read: &ReadArgs, check: &Options, shared: &Shared) -> Resu
     };
     let hash = reading.data.hash();
     if let Some(format) = own.filter(|_| reading.plain) {
+        // The checker reads it anew: both need not be in memory.
+        drop(reading);
         let found = open_data::parse(shown, &bytes, format, limits)?;
         if found.data.hash != hash {
             let help = "this is a fault of the program: please report it with the file";
@@ -180,15 +182,11 @@ fn source(name: &str, read: &ReadArgs, check: &Options, shared: &Shared) -> Resu
         }
         return Ok(found);
     }
-    let mut canonical = Vec::new();
-    reading
-        .data
-        .write_canonical(&mut canonical)
-        .map_err(|e| CheckError::new(shown, e.to_string(), "is there memory?"))?;
+    drop(bytes);
     let kind = reading.format.title();
     let note =
         format!("converted from {kind} by the library: the verdict is about the canonical form, whose hash is {hash}");
-    open_data::converted(shown, &canonical, note, limits)
+    open_data::converted(shown, |mut to| reading.data.write_canonical(&mut to), note, limits)
 }
 
 /// An error of the library as one of the checker.

@@ -4,14 +4,26 @@
 //! sees the same of the contexts before: the context of layer l + 1 is the context of layer l and the normalized multiset of
 //! visible contexts of layer l. Tokens of equal context get equal outputs from any weights, in real arithmetic.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use crate::model::Mask;
+use crate::parallel::in_order;
 use crate::read::data::Data;
 use crate::rules::attention::Seen;
 
 /// 2^61 - 1.
 pub(crate) const PRIME: u64 = (1 << 61) - 1;
+
+/// A context's fingerprint.
+pub type Context = [u8; 16];
+
+/// Sequences whose contexts are found together, and so many times as many before they are kept.
+const SEQUENCES: usize = 64;
+const BATCH: usize = 64;
+
+/// About so many contexts are sorted at a time.
+const PART: usize = 1 << 21;
 
 /// A fingerprint modulo two draws of 2^61 - 1.
 type Print = [u64; 2];
@@ -22,21 +34,43 @@ type Print = [u64; 2];
 /// agree with probability about 2^-122.
 /// `names` has a number for each different token of the data, the same for those that no weights tell apart, and one for the
 /// start token at its end, where there is one.
-pub fn contexts(data: &Data, names: &[u64], positions: bool, masks: &[&Mask]) -> Vec<[u8; 32]> {
+pub fn contexts(data: &Data, names: &[u64], positions: bool, masks: &[&Mask], threads: usize) -> Vec<Context> {
     let (own, first) = names.split_at(data.different());
     let start = !first.is_empty();
     let key = blake3::hash(data.hash.as_bytes());
+    let one = |at: usize| {
+        let (mut all, mut inverses) = (Vec::new(), HashMap::new());
+        let ends = &data.offsets[at * SEQUENCES..data.offsets.len().min((at + 1) * SEQUENCES + 1)];
+        for range in ends.windows(2) {
+            let words = data.tokens[range[0]..range[1]].iter().map(|id| own[*id as usize]);
+            let words = first.iter().copied().chain(words).enumerate();
+            let tokens: Vec<[u64; 2]> = words.map(|(at, word)| [word, if positions { at as u64 } else { 0 }]).collect();
+            let contexts = sequence(&tokens, masks, start, key.as_bytes(), &mut inverses);
+            all.extend(contexts[usize::from(start)..].iter().map(cut));
+        }
+        all
+    };
     let mut all = Vec::with_capacity(data.tokens.len());
-    for range in data.offsets.windows(2) {
-        let words = data.tokens[range[0]..range[1]].iter().map(|id| own[*id as usize]);
-        let words = first.iter().copied().chain(words).enumerate();
-        let tokens: Vec<[u64; 2]> = words.map(|(at, word)| [word, if positions { at as u64 } else { 0 }]).collect();
-        all.extend(sequence(&tokens, masks, start, key.as_bytes()).drain(usize::from(start)..));
-    }
+    let jobs = (data.offsets.len() - 1).div_ceil(SEQUENCES);
+    in_order(threads, jobs, BATCH, one, |more: Vec<Context>| all.extend(more));
     all
 }
 
-fn sequence(tokens: &[[u64; 2]], masks: &[&Mask], start: bool, key: &[u8; 32]) -> Vec<[u8; 32]> {
+/// The first half of a hash.
+fn cut(hash: &[u8; 32]) -> Context {
+    let mut half = [0; 16];
+    half.copy_from_slice(&hash[..16]);
+    half
+}
+
+/// `inverses` has those modulo the prime that were found before.
+fn sequence(
+    tokens: &[[u64; 2]],
+    masks: &[&Mask],
+    start: bool,
+    key: &[u8; 32],
+    inverses: &mut HashMap<u64, u64>,
+) -> Vec<[u8; 32]> {
     let first = |token: &[u64; 2]| {
         let bytes: Vec<u8> = token.iter().flat_map(|x| x.to_le_bytes()).collect();
         *blake3::keyed_hash(key, &bytes).as_bytes()
@@ -50,7 +84,7 @@ fn sequence(tokens: &[[u64; 2]], masks: &[&Mask], start: bool, key: &[u8; 32]) -
             let last: Print = sums[sums.len() - 1];
             sums.push([add(last[0], print[0]), add(last[1], print[1])]);
         }
-        let next = |i: usize| {
+        let mut next = |i: usize| {
             let (mut seen, mut count) = ([0; 2], 0);
             for range in Seen::new(mask, i, n, start).ranges() {
                 for lane in 0..2 {
@@ -59,7 +93,7 @@ fn sequence(tokens: &[[u64; 2]], masks: &[&Mask], start: bool, key: &[u8; 32]) -
                 }
                 count += range.len() as u64;
             }
-            let inverse = power(count % PRIME, PRIME - 2);
+            let inverse = *inverses.entry(count).or_insert_with(|| power(count % PRIME, PRIME - 2));
             let mut hasher = blake3::Hasher::new_keyed(key);
             hasher.update(&now[i]);
             for lane in seen {
@@ -67,7 +101,7 @@ fn sequence(tokens: &[[u64; 2]], masks: &[&Mask], start: bool, key: &[u8; 32]) -
             }
             *hasher.finalize().as_bytes()
         };
-        now = (0..n).map(next).collect();
+        now = (0..n).map(&mut next).collect();
     }
     now
 }
@@ -102,20 +136,25 @@ pub(crate) fn power(base: u64, mut exponent: u64) -> u64 {
     result
 }
 
-/// The label of most tokens of each token's context (of two as frequent ones, the one that comes first). Tokens whose label is free
-/// take no part.
-pub fn favored(contexts: &[[u8; 32]], labels: &[Option<u32>]) -> Vec<Option<u32>> {
-    let mut counts: HashMap<(&[u8; 32], u32), (usize, usize)> = HashMap::new();
-    for (t, (context, label)) in contexts.iter().zip(labels).enumerate() {
-        if let Some(label) = label {
-            counts.entry((context, *label)).or_insert((0, t)).0 += 1;
+/// Tells of every token whose label is not that of most tokens of its context (of two as frequent ones, the one that comes first), with
+/// its own label and that one. Tokens whose label is free take no part.
+///
+/// Contexts are sorted, a part of them at a time: those that begin with the same bits.
+pub fn disagree(contexts: &[Context], labels: &[Option<u32>], mut told: impl FnMut(usize, u32, u32)) {
+    let parts = (contexts.len() / PART + 1).next_power_of_two().min(256);
+    for part in 0..parts {
+        let own = |t: &usize| contexts[*t][0] as usize % parts == part;
+        let labelled = (0..contexts.len()).filter(own).filter_map(|t| Some((contexts[t], labels[t]?, t)));
+        let mut tokens: Vec<(Context, u32, usize)> = labelled.collect();
+        tokens.sort_unstable();
+        for group in tokens.chunk_by(|a, b| a.0 == b.0) {
+            if group[0].1 == group[group.len() - 1].1 {
+                continue;
+            }
+            // More tokens first, then the earlier one.
+            let rank = |same: &[(Context, u32, usize)]| (same.len(), Reverse(same[0].2), same[0].1);
+            let favored = group.chunk_by(|a, b| a.1 == b.1).map(rank).max().map_or(0, |(.., label)| label);
+            group.iter().filter(|(_, label, _)| *label != favored).for_each(|&(_, own, t)| told(t, own, favored));
         }
     }
-    let mut best: HashMap<&[u8; 32], (usize, usize, u32)> = HashMap::new();
-    for ((context, label), (count, first)) in counts {
-        // More tokens first, then the earlier one.
-        let rank = (count, usize::MAX - first, label);
-        best.entry(context).and_modify(|best| *best = rank.max(*best)).or_insert(rank);
-    }
-    contexts.iter().map(|context| best.get(context).map(|best| best.2)).collect()
 }

@@ -6,7 +6,7 @@ use crate::model::{Mask, Model, Numbers};
 use crate::number::Dyadic;
 use crate::read::data::Data;
 use crate::rules::ball::Ball;
-use crate::rules::judge::{Inputs, Wanted};
+use crate::rules::judge::{Inputs, Vectors, Wanted, Wishes};
 
 /// The name of the row for words that a model does not know.
 const UNKNOWN: &str = "<unk>";
@@ -28,25 +28,27 @@ pub(super) fn room(model: &Model, data: &Data) -> Result<(), String> {
     Ok(())
 }
 
-impl Inputs {
+impl<'a> Inputs<'a> {
     /// The tokens of a dataset for a model of floats; an error says what does not fit and where.
-    pub fn new(model: &Model, data: &Data) -> Result<Self, String> {
+    pub fn new(model: &'a Model, data: &'a Data) -> Result<Self, String> {
         room(model, data)?;
         let values = &data.values;
-        let row = |row: usize| match &model.embedding {
-            Some(Numbers::Floats(all)) => Ok((row * model.d..(row + 1) * model.d).map(|i| all.get(i)).collect()),
+        let matrix = || match &model.embedding {
+            Some(Numbers::Floats(all)) => Ok(all),
             _ => Err("exact models are judged in real arithmetic".to_owned()),
         };
         let vectors = match &model.vocabulary {
             Some(vocabulary) if values.d == 0 => {
-                values.names.iter().map(|word| row(find(vocabulary, word)?)).collect::<Result<_, _>>()?
+                let rows = values.names.iter().map(|word| Ok(find(vocabulary, word)? as u32));
+                Vectors::Rows(matrix()?, rows.collect::<Result<_, String>>()?)
             }
-            None if values.d == model.d => values.entries.chunks_exact(values.d).map(<[Dyadic]>::to_vec).collect(),
+            None if values.d == model.d => Vectors::Flat(&values.entries, values.d),
             None => return Err(format!("the model reads vectors of dimension {}, and the data has others", model.d)),
             Some(_) => return Err("the model reads words, and the data has vectors".into()),
         };
+        let row = |row: usize| Ok::<_, String>(Vectors::Rows(matrix()?, vec![row as u32]).get(0));
         let start = model.start.map(row).transpose()?;
-        Ok(Self { vectors, ids: data.tokens.clone(), offsets: data.offsets.clone(), start })
+        Ok(Self { vectors, ids: &data.tokens, offsets: &data.offsets, start })
     }
 }
 
@@ -57,22 +59,20 @@ pub(super) fn find(vocabulary: &[(String, usize)], word: &str) -> Result<usize, 
 }
 
 /// What is wanted of every token; `tolerance` is for labels that are vectors. An error says what the model cannot give.
-pub fn wanted(model: &Model, data: &Data, tolerance: Option<Ball>) -> Result<Vec<Wanted>, String> {
+pub fn wanted<'a>(model: &Model, data: &'a Data, tolerance: Option<Ball>) -> Result<Wishes<'a>, String> {
     let labels = data.labels.as_ref().ok_or("the data has no labels")?;
     let (names, values) = (model.head.as_ref().and_then(|head| head.labels.as_ref()), &data.label_values);
     if values.d == 0 {
         let names = names.ok_or("the data has classes, and the model gives vectors")?;
         let numbers: HashMap<&str, usize> = names.iter().enumerate().map(|(l, name)| (name.as_str(), l)).collect();
-        let of: Vec<Option<usize>> = values.names.iter().map(|class| numbers.get(class.as_str()).copied()).collect();
-        let one = |label: &Option<u32>| label.map_or(Wanted::Free, |label| Wanted::Label(of[label as usize]));
-        return Ok(labels.iter().map(one).collect());
+        let one = |class: &String| Wanted::Label(numbers.get(class.as_str()).copied());
+        return Ok(Wishes { labels, each: values.names.iter().map(one).collect() });
     }
     let outputs = model.head.as_ref().map_or(model.d, |head| head.bias.len());
     if names.is_some() || outputs != values.d {
         return Err(format!("the labels are vectors of dimension {}, which the model does not give", values.d));
     }
     let tolerance = tolerance.ok_or("the labels are vectors, and no tolerance was given")?;
-    let target = |at: u32| values.entries[at as usize * values.d..(at as usize + 1) * values.d].to_vec();
-    let one = |label: &Option<u32>| label.map_or(Wanted::Free, |at| Wanted::Near(target(at), tolerance));
-    Ok(labels.iter().map(one).collect())
+    let one = |target: &[Dyadic]| Wanted::Near(target.to_vec(), tolerance);
+    Ok(Wishes { labels, each: values.entries.chunks_exact(values.d).map(one).collect() })
 }

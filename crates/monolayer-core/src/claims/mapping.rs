@@ -6,6 +6,7 @@ use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
 use super::all_contexts;
+use super::context::Context;
 use super::inputs::find;
 use crate::exact::forward::{Exact, Token, compare_norm};
 use crate::exact::real::{Rational, Real};
@@ -45,13 +46,13 @@ pub(super) fn sequence<'a>(data: &Data, rows: &[Token<'a>], token: usize) -> (Ve
 /// A token for people: its line, sequence and place, from 1.
 pub fn place(data: &Data, token: usize) -> String {
     let s = data.offsets.partition_point(|first| *first <= token) - 1;
-    format!("line {} (sequence {}, token {})", data.lines[token], s + 1, token - data.offsets[s] + 1)
+    format!("line {} (sequence {}, token {})", data.line(token), s + 1, token - data.offsets[s] + 1)
 }
 
 /// A token that stands for its context.
 struct Point {
     token: usize,
-    context: [u8; 32],
+    context: Context,
     output: Vec<Ball>,
     /// Along the direction.
     along: Ball,
@@ -105,7 +106,7 @@ fn points(model: &Model, data: &Data, layer: usize, threads: usize) -> Option<Ve
     cut.layers.truncate(layer + 1);
     cut.layers[layer].feed_forward = None;
     cut.head = None;
-    let contexts = all_contexts(model, data, layer + 1);
+    let contexts = all_contexts(model, data, layer + 1, threads);
     let inputs = Inputs::new(&cut, data).ok()?;
     let judge = Judge { network: &Network::new(&cut, Arithmetic::Real)?, inputs: &inputs };
     let direction: Vec<Ball> = (0..model.d).map(|c| Ball { m: entry(c), r: 0, e: 0 }).collect();

@@ -8,11 +8,13 @@ pub mod orderings;
 pub mod rank;
 mod witness;
 
-use context::{contexts, favored};
+use std::collections::BTreeMap;
+
+use context::{Context, contexts, disagree};
 use inputs::{find, room, wanted};
 
 use crate::exact::distance;
-use crate::exact::forward::{Decision, Exact, Wanted as Asked};
+use crate::exact::forward::{Decision, Exact, Token, Wanted as Asked};
 use crate::exact::real::{Rational, Real};
 use crate::model::{Dtype, Mask, Model};
 use crate::number::Format;
@@ -22,7 +24,7 @@ use crate::read::data::Data;
 use crate::read::directory::Hashes;
 use crate::rules::attention::{Seen, project};
 use crate::rules::ball::Ball;
-use crate::rules::judge::{Inputs, Judge, Judged, Verdict, Wanted};
+use crate::rules::judge::{Inputs, Judge, Judged, Verdict, Wanted, Wishes};
 use crate::rules::network::Network;
 use crate::rules::sum::Arithmetic;
 
@@ -53,6 +55,8 @@ pub struct Request<'a> {
     pub threads: usize,
     /// Told of every token that is judged, with the number of tokens in all.
     pub tick: &'a (dyn Fn(usize, usize) + Sync),
+    /// Told what was found of every token that was asked about, and whether it is impossible; in no order.
+    pub each: &'a dyn Fn(usize, &Judged, bool),
 }
 
 /// A claim and what became of it.
@@ -72,10 +76,12 @@ pub struct Pass {
     /// The arithmetic.
     pub arithmetic: Named,
     tolerance: Option<Rational>,
-    /// What was found of each token.
-    pub tokens: Vec<Judged>,
+    /// The verdict on each token.
+    pub verdicts: Vec<Verdict>,
     /// Which tokens no weights can get right.
     pub impossible: Vec<bool>,
+    /// The margin ratios that are claimed, and how many tokens are right with such margins.
+    met: Vec<(Rational, usize)>,
 }
 
 /// Everything that was found.
@@ -98,7 +104,7 @@ pub fn check(request: &Request) -> Result<Found, String> {
     if let Some(data) = request.data {
         room(request.model, data)?;
         if request.kinds.is_none() {
-            match request.pass(data, request.own(), request.tolerance()) {
+            match request.pass(data, request.own(), request.tolerance(), request.each) {
                 Ok(pass) => {
                     asked.push(pass.verdict(request.strict));
                     found.pass = Some(pass);
@@ -134,7 +140,7 @@ fn all_of(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
 }
 
 /// The contexts of all tokens behind some layers.
-pub(super) fn all_contexts(model: &Model, data: &Data, layers: usize) -> Vec<[u8; 32]> {
+pub(super) fn all_contexts(model: &Model, data: &Data, layers: usize, threads: usize) -> Vec<Context> {
     let masks = model.layers[..layers].iter().filter_map(|layer| layer.attention.as_ref()).map(|a| &a.mask);
     let masks: Vec<&Mask> = masks.collect();
     // Words are rows of the embedding: unknown ones share a row, and the start token may be a word.
@@ -146,35 +152,37 @@ pub(super) fn all_contexts(model: &Model, data: &Data, layers: usize) -> Vec<[u8
         _ => (0..data.different() as u64).collect(),
     };
     let names: Vec<u64> = names.into_iter().chain(model.start.map(|row| row as u64)).collect();
-    contexts(data, &names, model.positions.is_some(), &masks)
+    contexts(data, &names, model.positions.is_some(), &masks, threads)
 }
 
 /// Which tokens no weights of this architecture can get right, together with most tokens of their contexts. Targets that are vectors
 /// are compatible where they are at most two tolerances apart.
-pub fn impossible(model: &Model, data: &Data, tolerance: Option<Ball>) -> Vec<bool> {
-    let Some(labels) = &data.labels else { return vec![false; data.tokens.len()] };
-    let favored = favored(&all_contexts(model, data, model.layers.len()), labels);
+pub fn impossible(model: &Model, data: &Data, tolerance: Option<Ball>, threads: usize) -> Vec<bool> {
+    let mut impossible = vec![false; data.tokens.len()];
+    let Some(labels) = &data.labels else { return impossible };
     let (d, entries) = (data.label_values.d, &data.label_values.entries);
-    let differ = |(label, favored): (&Option<u32>, &Option<u32>)| match (label, favored, tolerance) {
-        (Some(a), Some(b), Some(near)) if a != b => (0..d).any(|c| {
-            let [x, y] = [a, b].map(|at| Ball::exact(entries[*at as usize * d + c]));
+    let differ = |a: u32, b: u32| match tolerance {
+        Some(near) if a != b => (0..d).any(|c| {
+            let [x, y] = [a, b].map(|at| Ball::exact(entries[at as usize * d + c]));
             near.scaled(1).is_below(x.plus(y.minus())) || near.scaled(1).is_below(y.plus(x.minus()))
         }),
-        (Some(a), Some(b), _) => a != b,
-        _ => false,
+        _ => a != b,
     };
-    labels.iter().zip(&favored).map(differ).collect()
+    disagree(&all_contexts(model, data, model.layers.len(), threads), labels, |t, own, favored| {
+        impossible[t] = differ(own, favored);
+    });
+    impossible
 }
 
 impl Pass {
     fn count(&self, verdict: Verdict) -> usize {
-        self.tokens.iter().filter(|token| token.verdict == verdict).count()
+        self.verdicts.iter().filter(|own| **own == verdict).count()
     }
 
     /// The verdict on all tokens that count: each of them by itself.
     fn verdict(&self, strict: bool) -> Verdict {
-        let counts = self.tokens.iter().zip(&self.impossible).filter(|(_, impossible)| strict || !**impossible);
-        all_of(counts.map(|(token, _)| token.verdict))
+        let counts = self.verdicts.iter().zip(&self.impossible).filter(|(_, impossible)| strict || !**impossible);
+        all_of(counts.map(|(verdict, _)| *verdict))
     }
 
     /// Every possible token is within the tolerance.
@@ -193,15 +201,8 @@ impl Pass {
     fn labels(&self, claimed: usize, ratio: Option<&Rational>) -> (Verdict, String) {
         let (right, unknown) = (self.count(Verdict::Right), self.count(Verdict::Unknown));
         let said = format!("claims {claimed} tokens, {right} are verified, {unknown} are unknown");
-        let ratio = ratio.map(|ratio| Ball::around(&ratio.enclosure(62)).unwrap_or(Ball::power(1 << 20)));
-        let meets = |token: &&Judged| match (ratio, token.margin) {
-            (Some(ratio), Some(margin)) if margin.is_positive() => {
-                margin.middle().plus(margin.spread().size().times(ratio).minus()).is_not_negative()
-            }
-            (Some(_), Some(_)) => false,
-            _ => true,
-        };
-        let enough = self.tokens.iter().filter(|token| token.verdict == Verdict::Right).filter(meets).count();
+        let met = |ratio: &Rational| self.met.iter().find(|(known, _)| known.minus(ratio).is_zero());
+        let enough = ratio.map_or(right, |ratio| met(ratio).map_or(0, |(_, met)| *met));
         if right + unknown < claimed {
             (Verdict::Wrong, said)
         } else if right < claimed || claimed == 0 {
@@ -212,6 +213,61 @@ impl Pass {
             (Verdict::Right, said)
         }
     }
+}
+
+/// Told of a token.
+type Each<'a> = &'a dyn Fn(usize, &Judged, bool);
+
+/// A pass that takes the tokens one by one.
+struct Sink<'a> {
+    pass: Pass,
+    ratios: Vec<Ball>,
+    /// The first tokens that stay open, where more bits may decide them.
+    open: BTreeMap<usize, Judged>,
+    wanted: &'a Wishes<'a>,
+    each: Each<'a>,
+}
+
+impl Sink<'_> {
+    /// Takes a token as it was judged; in real arithmetic what is open may be decided later.
+    fn take(&mut self, t: usize, mut judged: Judged, exact: bool) {
+        match self.wanted.of(t) {
+            Wanted::Free if exact => judged.verdict = Verdict::Free,
+            Wanted::Label(None) if exact => judged.verdict = Verdict::Wrong,
+            _ => (),
+        }
+        if !exact || judged.verdict != Verdict::Unknown {
+            return self.settle(t, &judged);
+        }
+        self.open.insert(t, judged);
+        if self.open.len() > ESCALATED
+            && let Some((t, judged)) = self.open.pop_last()
+        {
+            self.settle(t, &judged);
+        }
+    }
+
+    /// What was found of a token in the end.
+    fn settle(&mut self, t: usize, judged: &Judged) {
+        self.pass.verdicts[t] = judged.verdict;
+        for (met, ratio) in self.pass.met.iter_mut().zip(&self.ratios) {
+            met.1 += usize::from(judged.verdict == Verdict::Right && meets(judged, *ratio));
+        }
+        (self.each)(t, judged, self.pass.impossible[t]);
+    }
+}
+
+/// Around a margin ratio; far too much where it is out of range.
+fn enclosed(ratio: &Rational) -> Ball {
+    Ball::around(&ratio.enclosure(62)).unwrap_or(Ball::power(1 << 20))
+}
+
+/// Whether the margin of a token is that many error bounds.
+fn meets(judged: &Judged, ratio: Ball) -> bool {
+    judged.margin.is_none_or(|margin| {
+        let over = || margin.middle().plus(margin.spread().size().times(ratio).minus());
+        margin.is_positive() && over().is_not_negative()
+    })
 }
 
 impl Request<'_> {
@@ -237,73 +293,90 @@ impl Request<'_> {
         named.map_or(Arithmetic::Real, |format| Arithmetic::Float { format, exp_ulp: assumed.max(4) as u32 })
     }
 
-    /// Judges all tokens in an arithmetic.
-    fn pass(&self, data: &Data, named: Named, tolerance: Option<Rational>) -> Result<Pass, String> {
+    /// Judges all tokens in an arithmetic; `each` is told of every one.
+    fn pass(&self, data: &Data, named: Named, tolerance: Option<Rational>, each: Each) -> Result<Pass, String> {
         let near = tolerance.as_ref().map(|t| Ball::around(&t.enclosure(62)).ok_or("the tolerance is out of range"));
         let near = near.transpose()?;
         let wanted = wanted(self.model, data, near)?;
-        let impossible = impossible(self.model, data, near.filter(|_| data.label_values.d > 0));
-        let total = wanted.len();
-        let mut tokens = vec![Judged::UNKNOWN; total];
-        if let Dtype::Float(_) = self.model.dtype {
-            let inputs = Inputs::new(self.model, data)?;
-            if let Some(network) = Network::new(self.model, self.arithmetic(named)) {
-                let judge = Judge { network: &network, inputs: &inputs };
-                tokens = judge.judge(&wanted, self.threads, &|tokens| (self.tick)(tokens, total));
-            }
-        } else if named.is_some() {
-            return Err("exact numbers are run in real arithmetic only".into());
+        let impossible = impossible(self.model, data, near.filter(|_| data.label_values.d > 0), self.threads);
+        let total = data.tokens.len();
+        let pass = Pass { arithmetic: named, tolerance, verdicts: vec![], impossible, met: self.ratios(named) };
+        let mut sink = Sink { pass, ratios: vec![], open: BTreeMap::new(), wanted: &wanted, each };
+        sink.ratios = sink.pass.met.iter().map(|(ratio, _)| enclosed(ratio)).collect();
+        sink.pass.verdicts = vec![Verdict::Unknown; total];
+        let exact = named.is_none();
+        let network = match self.model.dtype {
+            Dtype::Float(_) => Some((Inputs::new(self.model, data)?, Network::new(self.model, self.arithmetic(named)))),
+            Dtype::Exact if exact => None,
+            Dtype::Exact => return Err("exact numbers are run in real arithmetic only".into()),
+        };
+        let more = if exact { Some(self.more_bits(data)?) } else { None };
+        if let Some((inputs, Some(network))) = &network {
+            let judge = Judge { network, inputs };
+            let tick = |tokens: usize| (self.tick)(tokens, total);
+            judge.judge(&wanted, self.threads, &tick, &mut |t, judged| sink.take(t, judged, exact));
+        } else {
+            (0..total).for_each(|t| sink.take(t, Judged::UNKNOWN, exact));
         }
-        if named.is_none() {
-            self.with_more_bits(data, &wanted, tolerance.as_ref(), &mut tokens)?;
+        if let Some((exact, rows)) = more {
+            let open = std::mem::take(&mut sink.open);
+            let decided = self.with_more_bits((data, &rows), (&wanted, sink.pass.tolerance.as_ref()), &exact, &open);
+            decided.into_iter().for_each(|(t, judged)| sink.settle(t, &judged));
         }
-        Ok(Pass { arithmetic: named, tolerance, tokens, impossible })
+        Ok(sink.pass)
     }
 
-    /// Real arithmetic with more bits for the tokens that are still open.
+    /// The margin ratios that claims of labels name.
+    fn ratios(&self, named: Named) -> Vec<(Rational, usize)> {
+        let ratio = |claim: &Claim| match claim {
+            Claim::Labels(arithmetic, _, ratio) if *arithmetic == named => ratio.clone().map(|ratio| (ratio, 0)),
+            _ => None,
+        };
+        self.certificate.iter().flat_map(|certificate| &certificate.claims).filter_map(ratio).collect()
+    }
+
+    /// The model in real arithmetic, and the tokens' vectors there.
+    fn more_bits<'d>(&self, data: &'d Data) -> Result<(Exact<'_>, Vec<Token<'d>>), String> {
+        let exact = Exact::new(self.model).ok_or("the numbers of weights.json take too long to read")?;
+        Ok((exact, mapping::rows(self.model, data)?))
+    }
+
+    /// Decides the tokens that are open with more bits.
     fn with_more_bits(
         &self,
-        data: &Data,
-        wanted: &[Wanted],
-        tolerance: Option<&Rational>,
-        tokens: &mut [Judged],
-    ) -> Result<(), String> {
-        let exact = Exact::new(self.model).ok_or("the numbers of weights.json take too long to read")?;
-        let rows = mapping::rows(self.model, data)?;
-        for (judged, wanted) in tokens.iter_mut().zip(wanted) {
-            match wanted {
-                Wanted::Free => judged.verdict = Verdict::Free,
-                Wanted::Label(None) => judged.verdict = Verdict::Wrong,
-                _ => (),
-            }
-        }
-        let open: Vec<usize> =
-            (0..tokens.len()).filter(|&t| tokens[t].verdict == Verdict::Unknown).take(ESCALATED).collect();
+        (data, rows): (&Data, &[Token]),
+        (wanted, tolerance): (&Wishes, Option<&Rational>),
+        exact: &Exact,
+        judged: &BTreeMap<usize, Judged>,
+    ) -> Vec<(usize, Judged)> {
+        let open: Vec<usize> = judged.keys().copied().collect();
         // The open tokens of a sequence are decided together.
         let sequence = |t: usize| data.offsets.partition_point(|first| *first <= t);
         let groups: Vec<&[usize]> = open.chunk_by(|a, b| sequence(*a) == sequence(*b)).collect();
+        let bits = self.bits;
         let one = |at: usize| {
-            let (sequence, first) = mapping::sequence(data, &rows, groups[at][0]);
+            let (sequence, first) = mapping::sequence(data, rows, groups[at][0]);
             let asked = groups[at].iter().filter_map(|&t| {
-                let wanted = match (&wanted[t], tolerance) {
+                let wanted = match (wanted.of(t), tolerance) {
                     (Wanted::Label(Some(label)), _) => Asked::Label(*label),
                     (Wanted::Near(target, _), Some(tolerance)) => Asked::Near(target, tolerance),
                     _ => return None,
                 };
                 Some((first + t - groups[at][0], wanted))
             });
-            exact.decide(&sequence, &asked.collect::<Vec<_>>(), self.bits)
+            exact.decide(&sequence, &asked.collect::<Vec<_>>(), bits)
         };
         let decisions = parallel(self.threads, groups.len(), one).into_iter().flatten();
-        for (&t, decision) in open.iter().zip(decisions) {
-            let judged = &mut tokens[t];
+        let decided = |((&t, judged), decision): ((&usize, &Judged), Decision)| {
+            let mut judged = *judged;
             match decision {
                 Decision::Right => judged.verdict = Verdict::Right,
                 Decision::Wrong(rival) => (judged.verdict, judged.rival) = (Verdict::Wrong, rival),
                 Decision::Unknown => (),
             }
-        }
-        Ok(())
+            (t, judged)
+        };
+        judged.iter().zip(decisions).map(decided).collect()
     }
 
     fn claims(&self, certificate: &Certificate, found: &mut Found) {
@@ -341,7 +414,11 @@ impl Request<'_> {
     fn same_data(&self, certificate: &Certificate, data: &Data, pass: Option<&Pass>) -> (Verdict, String) {
         let free = data.labels.iter().flatten().filter(|label| label.is_none()).count();
         let known = pass.filter(|_| data.label_values.d == 0).map(|pass| pass.impossible.clone());
-        let hopeless = known.unwrap_or_else(|| impossible(self.model, data, None)).into_iter().filter(|x| *x).count();
+        let hopeless = known
+            .unwrap_or_else(|| impossible(self.model, data, None, self.threads))
+            .into_iter()
+            .filter(|x| *x)
+            .count();
         let own = [data.tokens.len(), data.offsets.len() - 1, hopeless, free];
         let names = ["tokens", "sequences", "impossible tokens", "free tokens"];
         for i in 0..4 {
@@ -405,7 +482,7 @@ impl Request<'_> {
         if let Some(pass) = known.filter(same) {
             return says(pass);
         }
-        match self.pass(data, arithmetic, tolerance.cloned()) {
+        match self.pass(data, arithmetic, tolerance.cloned(), &|_, _, _| ()) {
             Ok(pass) => says(&pass),
             Err(why) => (Verdict::Unknown, why),
         }

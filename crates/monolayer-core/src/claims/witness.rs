@@ -5,7 +5,7 @@ use crate::model::Model;
 use crate::number::{Dyadic, Format};
 use crate::rules::attention::{Seen, project};
 use crate::rules::ball::Ball;
-use crate::rules::judge::{Inputs, Judge};
+use crate::rules::judge::{Inputs, Judge, Vectors};
 use crate::rules::network::Network;
 use crate::rules::sum::{Arithmetic, Term, real_sum};
 use crate::rules::two_models::TwoModels;
@@ -157,7 +157,8 @@ pub(super) fn one_token(models: [&Model; 2], format: Format, changes: &Changes) 
         }
         let outputs = [(0, &old, a), (1, &new, b)].map(|(m, words, row): (usize, &Vec<Vec<Dyadic>>, usize)| {
             let start = models[m].start.map(|row| words[row].clone());
-            let inputs = Inputs { vectors: vec![words[row].clone()], ids: vec![0], offsets: vec![0, 1], start };
+            let vectors = Vectors::Given(&words[row..=row]);
+            let inputs = Inputs { vectors, ids: &[0], offsets: &[0, 1], start };
             Judge { network: &networks[m], inputs: &inputs }.outputs(0)?.pop()
         });
         let [Some(y), Some(other)] = outputs else { continue };

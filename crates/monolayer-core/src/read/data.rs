@@ -4,14 +4,13 @@
 //! (without labels where there are none), strings with as few escapes as JSON allows, integers as they are, free labels as
 //! null, and numbers of vectors with the text that they were read with.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::mem::take;
 use std::str::from_utf8;
 
 use super::decimal::nearest;
 use super::json::{self, Json};
-use super::{Limits, Result, at, hash, within};
+use super::{Limits, Result, at, within};
 use crate::number::Dyadic;
 
 /// No line is longer.
@@ -43,8 +42,6 @@ pub struct Values {
 /// Sequences of tokens.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Data {
-    /// The canonical form.
-    pub canonical: String,
     /// BLAKE3 of the canonical form, hexadecimal.
     pub hash: String,
     /// The tokens, as numbers of values.
@@ -57,39 +54,118 @@ pub struct Data {
     pub label_values: Values,
     /// Where each sequence starts, and the number of tokens at the end.
     pub offsets: Vec<usize>,
-    /// The line of each token, from 1.
+    /// The line of each sequence's first token, from 1, and whether every token has a line of its own.
     pub lines: Vec<usize>,
+    columns: bool,
     /// The lines that are not UTF-8 and were read as Latin-1.
     pub latin: Vec<usize>,
+    /// The canonical form of what was read last.
+    text: String,
 }
 
 /// Reads a dataset; an error names the line.
 pub fn parse(bytes: &[u8], kind: Kind, limits: &Limits) -> Result<Data> {
-    within(bytes.len(), "bytes", "bytes", limits.bytes)?;
-    let mut data = Data { offsets: vec![0], ..Data::default() };
-    let (mut columns, mut line) = (Columns::default(), 0);
-    let mut read = || {
-        for text in bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes).split(|&b| b == b'\n') {
-            line += 1;
-            let text = text.strip_suffix(b"\r").unwrap_or(text);
-            if text.contains(&0) || text.len() > LONGEST_LINE {
-                return Err(format!("a NUL byte, or a line of more than {LONGEST_LINE} bytes").into());
-            }
-            match kind {
-                Kind::Conll => columns.add(text, line, &mut data, limits)?,
-                Kind::JsonLines if text.iter().all(|b| b" \t\r".contains(b)) => {}
-                Kind::JsonLines => data.object(text, line, limits)?,
-            }
-        }
-        columns.end(&mut data, limits)
-    };
-    let found = read();
-    at(format!("line {line}"), found)?;
-    if data.tokens.is_empty() {
-        return Err("there is no sequence in it".into());
+    let mut reader = Reader::new(kind, limits);
+    reader.feed(bytes)?;
+    reader.end()
+}
+
+/// Reads a dataset that comes in pieces, wherever they are cut.
+pub struct Reader<'a> {
+    kind: Kind,
+    limits: &'a Limits,
+    data: Data,
+    columns: Columns,
+    hasher: blake3::Hasher,
+    /// The canonical form, if it is to be kept.
+    canonical: Option<String>,
+    /// Bytes and lines that were read.
+    bytes: usize,
+    line: usize,
+    /// The beginning of a line.
+    rest: Vec<u8>,
+}
+
+impl<'a> Reader<'a> {
+    /// Begins a dataset.
+    pub fn new(kind: Kind, limits: &'a Limits) -> Self {
+        let data = Data { offsets: vec![0], columns: kind == Kind::Conll, ..Data::default() };
+        let (columns, hasher) = (Columns::default(), blake3::Hasher::new());
+        Self { kind, limits, data, columns, hasher, canonical: None, bytes: 0, line: 0, rest: vec![] }
     }
-    data.hash = hash(data.canonical.as_bytes());
-    Ok(data)
+
+    /// Reads on; an error names the line.
+    pub fn feed(&mut self, mut bytes: &[u8]) -> Result<()> {
+        self.bytes = self.bytes.saturating_add(bytes.len());
+        within(self.bytes, "bytes", "bytes", self.limits.bytes)?;
+        while let Some(end) = bytes.iter().position(|&b| b == b'\n') {
+            let mut rest = take(&mut self.rest);
+            if rest.is_empty() {
+                self.one(&bytes[..end])?;
+            } else {
+                rest.extend_from_slice(&bytes[..end]);
+                self.one(&rest)?;
+                rest.clear();
+                self.rest = rest;
+            }
+            bytes = &bytes[end + 1..];
+        }
+        self.rest.extend_from_slice(bytes);
+        // What is too long already need not be read to its end.
+        if self.rest.len() > LONGEST_LINE + 4 { self.one(&[0]) } else { Ok(()) }
+    }
+
+    /// The dataset, once all is read.
+    pub fn end(self) -> Result<Data> {
+        self.canonical_too().map(|(data, _)| data)
+    }
+
+    /// The dataset and its canonical form, which is read at once.
+    pub fn with_canonical(mut self, bytes: &[u8]) -> Result<(Data, String)> {
+        self.canonical = Some(String::new());
+        self.feed(bytes)?;
+        self.canonical_too()
+    }
+
+    fn canonical_too(mut self) -> Result<(Data, String)> {
+        let rest = take(&mut self.rest);
+        self.one(&rest)?;
+        let ended = self.columns.end(&mut self.data, self.limits);
+        at(format!("line {}", self.line), ended)?;
+        self.hash();
+        if self.data.tokens.is_empty() {
+            return Err("there is no sequence in it".into());
+        }
+        self.data.hash = self.hasher.finalize().to_hex().to_string();
+        Ok((self.data, self.canonical.unwrap_or_default()))
+    }
+
+    /// Takes the canonical form of what was read since.
+    fn hash(&mut self) {
+        self.hasher.update(self.data.text.as_bytes());
+        if let Some(canonical) = &mut self.canonical {
+            canonical.push_str(&self.data.text);
+        }
+        self.data.text.clear();
+    }
+
+    /// One line.
+    fn one(&mut self, text: &[u8]) -> Result<()> {
+        let text = if self.line == 0 { text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text) } else { text };
+        self.line += 1;
+        let text = text.strip_suffix(b"\r").unwrap_or(text);
+        let found = if text.contains(&0) || text.len() > LONGEST_LINE {
+            Err(format!("a NUL byte, or a line of more than {LONGEST_LINE} bytes").into())
+        } else {
+            match self.kind {
+                Kind::Conll => self.columns.add(text, self.line, &mut self.data, self.limits),
+                Kind::JsonLines if text.iter().all(|b| b" \t\r".contains(b)) => Ok(()),
+                Kind::JsonLines => self.data.object(text, self.line, self.limits),
+            }
+        };
+        self.hash();
+        at(format!("line {}", self.line), found)
+    }
 }
 
 impl Data {
@@ -98,18 +174,23 @@ impl Data {
         self.values.names.len().max(self.values.placed.len())
     }
 
+    /// The line of a token, from 1.
+    pub fn line(&self, token: usize) -> usize {
+        let s = self.offsets.partition_point(|first| *first <= token) - 1;
+        self.lines[s] + if self.columns { token - self.offsets[s] } else { 0 }
+    }
+
     fn object(&mut self, line: &[u8], number: usize, limits: &Limits) -> Result<()> {
         let json = json::parse(line)?;
         let labels = json.field("labels");
         json.only(if labels.is_some() { &["tokens", "labels"] } else { &["tokens"] })?;
         let tokens = json.need("tokens", "a list", Json::list)?;
         let labels = labels.map(|labels| labels.list().ok_or("\"labels\" is not a list")).transpose()?;
-        self.lines.extend(tokens.iter().map(|_| number));
-        self.sequence(tokens, labels, limits)
+        self.sequence(tokens, labels, number, limits)
     }
 
-    /// Adds a sequence whose lines are there already.
-    fn sequence(&mut self, tokens: &[Json], labels: Option<&[Json]>, limits: &Limits) -> Result<()> {
+    /// Adds a sequence that begins in this line.
+    fn sequence(&mut self, tokens: &[Json], labels: Option<&[Json]>, line: usize, limits: &Limits) -> Result<()> {
         if tokens.is_empty() || labels.is_some_and(|labels| labels.len() != tokens.len()) {
             let labels = labels.map_or(0, <[Json]>::len);
             return Err(format!("an empty sequence, or {labels} labels for {} tokens", tokens.len()).into());
@@ -118,8 +199,11 @@ impl Data {
             return Err("labels on some lines and not on others".into());
         }
         within(tokens.len(), "tokens in a sequence", "length", limits.length)?;
-        within(self.lines.len(), "tokens", "tokens", limits.tokens)?;
-        let canonical = &mut self.canonical;
+        // Tokens have numbers of 32 bits.
+        let most = limits.tokens.min(u32::MAX as usize);
+        within(self.tokens.len() + tokens.len(), "tokens", "tokens", most)?;
+        self.lines.push(line);
+        let canonical = &mut self.text;
         for (i, token) in tokens.iter().enumerate() {
             canonical.push_str(if i == 0 { "{\"tokens\":[" } else { "," });
             self.tokens.push(self.values.id(token, canonical)?);
@@ -147,7 +231,7 @@ impl Values {
             Json::Text(text) => {
                 self.all("strings")?;
                 json::quote(text, canonical);
-                text
+                &**text
             }
             // There is one zero: "-0" is no integer.
             Json::Number(text) if *text != "-0" && (text.parse::<i64>().is_ok() || text.parse::<u64>().is_ok()) => {
@@ -158,11 +242,13 @@ impl Values {
             Json::List(entries) => return self.vector(entries, canonical),
             _ => return Err("an item is neither a string nor an integer of 64 bits nor a vector".into()),
         };
+        if let Some(known) = self.named.get(name) {
+            return Ok(*known);
+        }
         let next = self.names.len() as u32;
-        Ok(*self.named.entry(name.to_owned()).or_insert_with_key(|name| {
-            self.names.push(name.clone());
-            next
-        }))
+        self.names.push(name.to_owned());
+        self.named.insert(name.to_owned(), next);
+        Ok(next)
     }
 
     /// All items must be of one kind.
@@ -195,14 +281,17 @@ impl Values {
 
 /// The columns of a sequence that is being read.
 #[derive(Default)]
-struct Columns<'a> {
+struct Columns {
+    /// The first line that has columns, and how many.
     first: Option<(usize, usize)>,
-    tokens: Vec<Json<'a>>,
-    labels: Vec<Json<'a>>,
+    tokens: Vec<Json<'static>>,
+    labels: Vec<Json<'static>>,
+    /// Where the sequence begins.
+    line: usize,
 }
 
-impl<'a> Columns<'a> {
-    fn add(&mut self, line: &'a [u8], number: usize, data: &mut Data, limits: &Limits) -> Result<()> {
+impl Columns {
+    fn add(&mut self, line: &[u8], number: usize, data: &mut Data, limits: &Limits) -> Result<()> {
         let mut parts = line.split(|b| b" \t".contains(b)).filter(|part| !part.is_empty());
         let Some(word) = parts.next().filter(|_| !line.starts_with(b"-DOCSTART-")) else {
             return self.end(data, limits);
@@ -217,10 +306,10 @@ impl<'a> Columns<'a> {
         }
         let utf8 = from_utf8(line).is_ok();
         data.latin.extend((!utf8).then_some(number));
-        data.lines.push(number);
+        self.line = if self.tokens.is_empty() { number } else { self.line };
         // In Latin-1 every byte is the code point of that number.
-        let text = |column: &'a [u8]| match from_utf8(column) {
-            Ok(text) if utf8 => Json::Text(Cow::Borrowed(text)),
+        let text = |column: &[u8]| match from_utf8(column) {
+            Ok(text) if utf8 => Json::Text(text.to_owned().into()),
             _ => Json::Text(column.iter().map(|&b| char::from(b)).collect()),
         };
         self.tokens.push(text(word));
@@ -234,6 +323,6 @@ impl<'a> Columns<'a> {
     fn end(&mut self, data: &mut Data, limits: &Limits) -> Result<()> {
         let (tokens, labels) = (take(&mut self.tokens), take(&mut self.labels));
         let labels = Some(&labels[..]).filter(|labels| !labels.is_empty());
-        if tokens.is_empty() { Ok(()) } else { data.sequence(&tokens, labels, limits) }
+        if tokens.is_empty() { Ok(()) } else { data.sequence(&tokens, labels, self.line, limits) }
     }
 }

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::json::{self, Json};
 use super::tensors::{self, Tensors};
 use super::{Error, Limits, Result, at, file, hash, within};
-use crate::model::{Attention, Dtype, FeedForward, Head, Layer, Mask, Model, Numbers, Tensor};
+use crate::model::{Attention, Dtype, FeedForward, Head, Layer, Mask, Model, Numbers, Sparse, Tensor};
 use crate::number::Format;
 
 const CONFIG: &str = "config.json";
@@ -145,7 +146,7 @@ impl<'a> Parts<'a> {
     fn take(&mut self, name: &str, shape: &[usize]) -> Result<Numbers> {
         let raw = self.raw(name, self.stored, shape)?;
         Ok(match raw.stored {
-            Some(stored) => Numbers::Floats(Tensor { shape: raw.shape, stored, bytes: raw.bytes.to_vec() }),
+            Some(stored) => Numbers::Floats(Tensor::dense(raw.shape, stored, raw.bytes.to_vec())),
             None => Numbers::Exact(raw.shape, raw.exact),
         })
     }
@@ -166,22 +167,22 @@ impl<'a> Parts<'a> {
         let Some(k) = self.found.get(&values).map(|raw| raw.shape[0]) else { return self.take(name, &[r, c]) };
         let place = format!("{}, sparse tensor {name:?}", self.file);
         let Numbers::Floats(values) = self.take(&values, &[k])? else { return at(place, Err("not of floats".into())) };
-        let indices = |raw: tensors::Raw| -> Option<Vec<usize>> {
-            let index = |&bytes: &[u8; 4]| usize::try_from(i32::from_le_bytes(bytes)).ok();
+        let indices = |raw: tensors::Raw| -> Option<Vec<u32>> {
+            let index = |&bytes: &[u8; 4]| u32::try_from(i32::from_le_bytes(bytes)).ok();
             raw.bytes.as_chunks().0.iter().map(index).collect()
         };
         let columns = indices(self.raw(&columns, &["I32"], &[k])?);
         let rows = indices(self.raw(&rows, &["I32"], &[r.saturating_add(1)])?);
         let bytes = r.checked_mul(c).and_then(|n| n.checked_mul(values.stored.width())).unwrap_or(usize::MAX);
-        let dense = || {
+        let sparse = || {
             self.newer.then_some(()).ok_or("sparse storage is of \"monolayer/2\"")?;
             within(bytes, "bytes once dense", "dense", self.room)?;
             let (columns, rows) = columns.zip(rows).ok_or("a negative index")?;
-            dense(&values, &columns, &rows, c, vec![0; bytes])
+            compressed(columns, rows, c)
         };
-        let bytes = at(place, dense())?;
-        self.room -= bytes.len();
-        Ok(Numbers::Floats(Tensor { shape: vec![r, c], stored: values.stored, bytes }))
+        let sparse = Some(Arc::new(at(place, sparse())?));
+        self.room -= bytes;
+        Ok(Numbers::Floats(Tensor { shape: vec![r, c], stored: values.stored, bytes: values.bytes, sparse }))
     }
 
     fn feed_forward(&mut self, name: &str, q: usize) -> Result<FeedForward> {
@@ -241,21 +242,16 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The bytes of a matrix of `c` columns whose row i has `values[rows[i]..rows[i + 1]]` at these columns, from zeros.
-fn dense(values: &Tensor, columns: &[usize], rows: &[usize], c: usize, mut matrix: Vec<u8>) -> Result<Vec<u8>> {
-    let width = values.stored.width();
-    if rows.first() != Some(&0) || rows.last() != Some(&columns.len()) || !rows.is_sorted() {
+/// Compressed rows of a matrix of `c` columns, once everything about them is right.
+fn compressed(columns: Vec<u32>, rows: Vec<u32>, c: usize) -> Result<Sparse> {
+    if rows.first() != Some(&0) || rows.last().map(|end| *end as usize) != Some(columns.len()) || !rows.is_sorted() {
         return Err("rows do not go from 0 to the number of values".into());
     }
     for (i, row) in rows.windows(2).enumerate() {
-        let places = &columns[row[0]..row[1]];
-        if !places.is_sorted_by(|a, b| a < b) || places.last().is_some_and(|&last| last >= c) {
+        let places = &columns[row[0] as usize..row[1] as usize];
+        if !places.is_sorted_by(|a, b| a < b) || places.last().is_some_and(|&last| last as usize >= c) {
             return Err(format!("the columns of row {i} do not rise, or are not below {c}").into());
         }
-        for (k, column) in (row[0]..).zip(places) {
-            let at = (i * c + column) * width;
-            matrix[at..at + width].copy_from_slice(&values.bytes[k * width..(k + 1) * width]);
-        }
     }
-    Ok(matrix)
+    Ok(Sparse { columns, rows })
 }

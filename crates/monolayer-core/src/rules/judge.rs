@@ -2,28 +2,73 @@
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
 
 use super::ball::Ball;
-use super::network::{Attended, Block, Network, Output, Tick};
-use super::off_units::OffUnits;
+use super::by_word::ByWord;
+use super::network::{Attended, Block, Network, Open, Output, Tick};
 use super::sum::Sum;
+use crate::model::Tensor;
 use crate::number::Dyadic;
-use crate::parallel::parallel;
+use crate::parallel::in_order;
 
 /// With more labels than this to look at, an output is bounded anew, coordinate by coordinate.
 pub(super) const MANY_RIVALS: usize = 32;
+/// Jobs whose results are kept at a time.
+pub(super) const BATCH: usize = 1 << 10;
 
 /// Sequences of tokens as a model reads them.
-pub struct Inputs {
+pub struct Inputs<'a> {
     /// The distinct tokens' vectors.
-    pub vectors: Vec<Vec<Dyadic>>,
+    pub vectors: Vectors<'a>,
     /// The vector of each token of the data.
-    pub ids: Vec<u32>,
+    pub ids: &'a [u32],
     /// Where each sequence starts, and the number of tokens at the end.
-    pub offsets: Vec<usize>,
+    pub offsets: &'a [usize],
     /// The start token's vector.
     pub start: Option<Vec<Dyadic>>,
+}
+
+/// Vectors of one dimension.
+pub enum Vectors<'a> {
+    /// As they are.
+    Given(&'a [Vec<Dyadic>]),
+    /// One after another, with their dimension.
+    Flat(&'a [Dyadic], usize),
+    /// Rows of a matrix: they are read wherever they are used.
+    Rows(&'a Tensor, Vec<u32>),
+}
+
+impl Vectors<'_> {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Given(all) => all.len(),
+            Self::Flat(all, d) => all.len() / d,
+            Self::Rows(_, rows) => rows.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Vector `at`.
+    pub fn get(&self, at: usize) -> Vec<Dyadic> {
+        match self {
+            Self::Given(all) => all[at].clone(),
+            Self::Flat(all, d) => all[at * d..(at + 1) * d].to_vec(),
+            Self::Rows(matrix, rows) => {
+                let d = matrix.shape[1];
+                (rows[at] as usize * d..(rows[at] as usize + 1) * d).map(|i| matrix.get(i)).collect()
+            }
+        }
+    }
+
+    /// Their dimension, if there are any.
+    pub fn dimension(&self) -> Option<usize> {
+        (!self.is_empty()).then(|| self.get(0).len())
+    }
 }
 
 /// What is wanted of a token.
@@ -35,6 +80,21 @@ pub enum Wanted {
     Label(Option<usize>),
     /// Outputs this near, in every coordinate.
     Near(Vec<Dyadic>, Ball),
+}
+
+/// What is wanted of every token: each different one once.
+pub struct Wishes<'a> {
+    /// The number of each token's, if something is wanted of it.
+    pub labels: &'a [Option<u32>],
+    /// What they are.
+    pub each: Vec<Wanted>,
+}
+
+impl Wishes<'_> {
+    /// What is wanted of a token.
+    pub fn of(&self, t: usize) -> &Wanted {
+        self.labels[t].map_or(&Wanted::Free, |label| &self.each[label as usize])
+    }
 }
 
 /// A verdict.
@@ -69,7 +129,7 @@ impl Judged {
     pub const UNKNOWN: Self = Self { verdict: Verdict::Unknown, margin: None, rival: 0, given: None };
 }
 
-impl Inputs {
+impl Inputs<'_> {
     /// How many sequences there are.
     pub fn sequences(&self) -> usize {
         self.offsets.len() - 1
@@ -81,7 +141,7 @@ pub struct Judge<'a> {
     /// The model.
     pub network: &'a Network,
     /// The sequences.
-    pub inputs: &'a Inputs,
+    pub inputs: &'a Inputs<'a>,
 }
 
 /// The tokens of a sequence before a layer, and what each has read in it.
@@ -91,21 +151,21 @@ impl Judge<'_> {
     /// The tokens of a sequence behind so many blocks of the model, the start token first.
     pub fn tokens(&self, sequence: usize, blocks: usize) -> Option<Vec<Vec<Ball>>> {
         let range = self.inputs.offsets[sequence]..self.inputs.offsets[sequence + 1];
-        let own = self.inputs.ids[range].iter().map(|&id| &self.inputs.vectors[id as usize]);
-        let all = self.inputs.start.iter().chain(own).enumerate();
-        let input = |(place, x): (usize, &Vec<Dyadic>)| {
-            Some(self.network.input(x, place)?.into_iter().map(Ball::exact).collect::<Vec<_>>())
+        let own = self.inputs.ids[range].iter().map(|&id| self.inputs.vectors.get(id as usize));
+        let all = self.inputs.start.iter().cloned().chain(own).enumerate();
+        let input = |(place, x): (usize, Vec<Dyadic>)| {
+            Some(self.network.input(&x, place)?.into_iter().map(Ball::exact).collect::<Vec<_>>())
         };
         let tokens = all.map(input).collect::<Option<Vec<_>>>()?;
         self.network.blocks[..blocks].iter().try_fold(tokens, |tokens, block| self.network.apply(block, &tokens))
     }
 
-    fn last(&self) -> &Block {
+    pub(super) fn last(&self) -> &Block {
         self.network.blocks.last().expect("there is a block")
     }
 
     /// The tokens of a sequence (without the start token) before the last layer, and what they read in it.
-    fn reads(&self, sequence: usize, threads: usize, tick: Tick) -> Option<Reads> {
+    pub(super) fn reads(&self, sequence: usize, threads: usize, tick: Tick) -> Option<Reads> {
         let mut tokens = self.tokens(sequence, self.network.blocks.len() - 1)?;
         let start = usize::from(self.inputs.start.is_some());
         // Reading is half of the work: every other token counts here, and the others when they are judged.
@@ -120,7 +180,7 @@ impl Judge<'_> {
     }
 
     /// Judges one token, from what it was before the last layer and has read there; `open` names the units that may be on.
-    fn token(&self, x: &[Ball], z: &[Ball], open: Option<&[usize]>, wanted: &Wanted) -> Judged {
+    pub(super) fn token(&self, x: &[Ball], z: &[Ball], open: Option<&[Open]>, wanted: &Wanted) -> Judged {
         let decide = || {
             let token = self.last().skip(self.network.arithmetic, x, z)?;
             let output = self.network.output(self.last(), &token, open)?;
@@ -192,66 +252,27 @@ impl Judge<'_> {
         Some(decide(0..target.len(), |_| true, |c| margin(c, scores[c].computed()), sharp))
     }
 
-    /// Judges every token of the data.
-    pub fn judge(&self, wanted: &[Wanted], threads: usize, tick: Tick) -> Vec<Judged> {
+    /// Judges every token of the data; `found` is told of each, in no order.
+    pub fn judge(&self, wanted: &Wishes, threads: usize, tick: Tick, found: &mut dyn FnMut(usize, Judged)) {
         if let [block] = &self.network.blocks[..]
             && block.hidden() >= 64
             && block.attention.as_ref().is_none_or(|a| a.heads * a.size <= 4)
         {
-            return self.by_word(wanted, threads, tick);
+            return ByWord::new(self, wanted, threads, tick).judge(found);
         }
         let one = |s: usize| {
-            let wanted = &wanted[self.inputs.offsets[s]..self.inputs.offsets[s + 1]];
-            tick(wanted.len());
-            let Some((x, z)) = self.reads(s, 1, &|_| ()) else { return vec![Judged::UNKNOWN; wanted.len()] };
-            (0..wanted.len()).map(|i| self.token(&x[i], &z[i], None, &wanted[i])).collect::<Vec<Judged>>()
+            let tokens = self.inputs.offsets[s]..self.inputs.offsets[s + 1];
+            tick(tokens.len());
+            let Some((x, z)) = self.reads(s, 1, &|_| ()) else { return vec![Judged::UNKNOWN; tokens.len()] };
+            tokens.enumerate().map(|(i, t)| self.token(&x[i], &z[i], None, wanted.of(t))).collect::<Vec<Judged>>()
         };
-        parallel(threads, self.inputs.sequences(), one).into_iter().flatten().collect()
-    }
-
-    /// The same for one layer, the tokens of a word together: which units are off is read from tables.
-    fn by_word(&self, wanted: &[Wanted], threads: usize, tick: Tick) -> Vec<Judged> {
-        let Inputs { ids, offsets, .. } = self.inputs;
-        // Where there are fewer sequences than threads, several threads share a sequence.
-        let each = threads / self.inputs.sequences().max(1);
-        let heads = |s: usize| self.reads(s, each, tick).map(|(_, z)| z);
-        let heads: Vec<Option<Vec<Vec<Ball>>>> = parallel(threads, self.inputs.sequences(), heads);
-        let off_units = OffUnits::new(self.network, self.inputs, heads.iter().flatten().flatten());
-        let mut words: BTreeMap<u32, Vec<(usize, usize)>> = BTreeMap::new();
-        for s in 0..self.inputs.sequences() {
-            (offsets[s]..offsets[s + 1]).for_each(|t| words.entry(ids[t]).or_default().push((s, t)));
-        }
-        let words: Vec<_> = words.into_iter().collect();
-        let start = usize::from(self.inputs.start.is_some());
-        let one = |at: usize| {
-            let (id, tokens) = &words[at];
-            let vector = &self.inputs.vectors[*id as usize];
-            let read = |&(s, t): &(usize, usize)| Some((t - offsets[s] + start, &heads[s].as_ref()?[t - offsets[s]]));
-            let word = off_units.as_ref().and_then(|off_units| off_units.word(vector, tokens.iter().filter_map(read)));
-            let judge = |&(s, t): &(usize, usize)| {
-                let place = t - offsets[s] + start;
-                let z = heads[s].as_ref().map(|all| &all[place - start]);
-                let (Some(z), Some(x)) = (z, self.network.input(vector, place)) else { return (t, Judged::UNKNOWN) };
-                let x: Vec<Ball> = x.into_iter().map(Ball::exact).collect();
-                let open =
-                    off_units.as_ref().zip(word.as_ref()).map(|(off_units, word)| off_units.open(word, place, z));
-                (t, self.token(&x, z, open.as_deref(), &wanted[t]))
-            };
-            // A word that stands twice in a sequence, reads the same and shall be the same is judged once.
-            let read = |&(s, t): &(usize, usize)| Some((s, &heads[s].as_ref()?[t - offsets[s]], &wanted[t]));
-            let mut judged: Vec<(usize, Judged)> = vec![];
-            for (i, token) in tokens.iter().enumerate() {
-                let twin = i > 0 && self.network.positions.is_none() && read(token) == read(&tokens[i - 1]);
-                judged.push(if twin { (token.1, judged[i - 1].1) } else { judge(token) });
+        let mut next = 0;
+        in_order(threads, self.inputs.sequences(), BATCH, one, |judged| {
+            for judged in judged {
+                found(next, judged);
+                next += 1;
             }
-            tick(tokens.iter().filter(|(s, t)| (t - offsets[*s]).is_multiple_of(2)).count());
-            judged
-        };
-        let mut all = vec![Judged::UNKNOWN; ids.len()];
-        for (t, judged) in parallel(threads, words.len(), one).into_iter().flatten() {
-            all[t] = judged;
-        }
-        all
+        });
     }
 }
 

@@ -2,7 +2,9 @@
 
 pub mod attention;
 pub mod ball;
+pub mod by_word;
 pub mod exp;
+pub mod gates;
 pub mod judge;
 pub mod matrix;
 pub mod network;

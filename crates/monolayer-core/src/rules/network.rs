@@ -5,7 +5,7 @@ use super::ball::Ball;
 use super::matrix::{Fixed, Matrix};
 use super::prefixes;
 use super::rivals::ShortHead;
-use super::sum::{Arithmetic, Sum, Term, real_sum, sum};
+use super::sum::{Arithmetic, Points, Sum, Term, real_sum, sum};
 use crate::model::{Attention, FeedForward, Model, Numbers};
 use crate::number::Dyadic;
 use crate::parallel::parallel;
@@ -57,7 +57,7 @@ impl Network {
     pub fn input(&self, token: &[Dyadic], place: usize) -> Option<Vec<Dyadic>> {
         let one = |(c, x): (usize, &Dyadic)| {
             let x = self.arithmetic.round(*x)?;
-            self.positions.as_ref().map_or(Some(x), |p| self.arithmetic.add(x, p.row(place)[c]))
+            self.positions.as_ref().map_or(Some(x), |p| self.arithmetic.add(x, p.get(place, c)))
         };
         token.iter().enumerate().map(one).collect()
     }
@@ -84,9 +84,12 @@ impl Network {
     }
 
     /// The token after the feed-forward part; `open` names the units that are not known to be off.
-    pub fn output(&self, block: &Block, token: &Attended, open: Option<&[usize]>) -> Option<Output> {
-        let units = 0..open.map_or(block.hidden(), <[usize]>::len);
-        let unit = |i: usize| block.unit(self.arithmetic, token, open.map_or(i, |open| open[i]));
+    pub fn output(&self, block: &Block, token: &Attended, open: Option<&[Open]>) -> Option<Output> {
+        let units = 0..open.map_or(block.hidden(), <[Open]>::len);
+        let unit = |i: usize| match open.map(|open| open[i]) {
+            Some((j, points)) => block.unit_with(self.arithmetic, token, j, points),
+            None => block.unit(self.arithmetic, token, i),
+        };
         block.output(self.arithmetic, token, units.map(unit).collect::<Option<_>>()?)
     }
 
@@ -196,7 +199,46 @@ pub struct Block {
     pub gains: Vec<Vec<Ball>>,
     /// Whether hidden units and b2 leave a coordinate as it is: all their weights are 0.
     passes: Vec<bool>,
+    /// Columns of W2, where they have few weights.
+    writes: Option<Writes>,
+    /// The coordinates that attention adds something to.
+    written: Vec<usize>,
 }
+
+/// The weights of W2 that are not zero, unit by unit.
+struct Writes {
+    starts: Vec<usize>,
+    weights: Vec<(u32, Dyadic)>,
+}
+
+impl Writes {
+    /// More weights than this are looked up in W2 itself.
+    const MOST: usize = 1 << 23;
+
+    fn new(part: &FeedForward<Matrix>) -> Option<Self> {
+        let mut starts = vec![0; part.hidden + 1];
+        for (j, _) in (0..part.w2.rows()).flat_map(|c| part.w2.weights(c)) {
+            starts[j + 1] += 1;
+        }
+        (0..part.hidden).for_each(|j| starts[j + 1] += starts[j]);
+        let mut weights = vec![(0, Dyadic::ZERO); starts.last().copied().filter(|n| *n <= Self::MOST)?];
+        let mut next = starts.clone();
+        for c in 0..part.w2.rows() {
+            for (j, w) in part.w2.weights(c) {
+                weights[next[j]] = (c as u32, w);
+                next[j] += 1;
+            }
+        }
+        Some(Self { starts, weights })
+    }
+
+    fn of(&self, j: usize) -> &[(u32, Dyadic)] {
+        &self.weights[self.starts[j]..self.starts[j + 1]]
+    }
+}
+
+/// A unit that may be on, with what it adds up of coordinates that attention leaves as they are, where that is known.
+pub type Open<'a> = (usize, Option<&'a Points>);
 
 /// A hidden unit that is not certainly off.
 #[derive(Clone, Copy)]
@@ -232,8 +274,9 @@ impl Block {
             }
         }
         let gains = |j: usize| {
-            let row = part.as_ref().map_or(&[][..], |part| part.w1.row(j));
-            let gain = |column: &Vec<(usize, Ball)>| real_sum(column.iter().map(|(c, x)| Term::weighted(row[*c], *x)));
+            let weight = |c: usize| part.as_ref().map_or(Dyadic::ZERO, |part| part.w1.get(j, c));
+            let gain =
+                |column: &Vec<(usize, Ball)>| real_sum(column.iter().map(|(c, x)| Term::weighted(weight(*c), *x)));
             columns.iter().map(gain).collect()
         };
         let gains = (0..part.as_ref().map_or(0, |part| part.hidden)).map(gains).collect();
@@ -242,12 +285,31 @@ impl Block {
             (0..part.w2.rows()).map(zero).collect()
         };
         let passes = part.as_ref().map(passes).unwrap_or_default();
-        Self { attention, part, columns, gains, passes }
+        let writes = part.as_ref().and_then(Writes::new);
+        let adds = |layer: &Attention<Matrix>| {
+            let coordinates = 0..layer.w_o.rows() / layer.heads;
+            coordinates.filter(|c| layer.writes(*c).next().is_some()).collect()
+        };
+        let written = attention.as_ref().map(adds).unwrap_or_default();
+        Self { attention, part, columns, gains, passes, writes, written }
+    }
+
+    /// The weights of a unit in W2 that are not zero, with their coordinates.
+    pub(super) fn writes(&self, j: usize) -> impl Iterator<Item = (usize, Dyadic)> + '_ {
+        let part = self.part.as_ref().filter(|_| self.writes.is_none());
+        let all = part.into_iter().flat_map(move |part| (0..part.w2.rows()).map(move |c| (c, part.w2.get(c, j))));
+        let known = self.writes.as_ref().map_or(&[][..], |writes| writes.of(j));
+        known.iter().map(|(c, w)| (*c as usize, *w)).chain(all.filter(|(_, w)| !w.is_zero()))
     }
 
     /// How many hidden units there are.
     pub fn hidden(&self) -> usize {
         self.gains.len()
+    }
+
+    /// Whether a unit may fire at all: one that reads nothing and has no positive bias does not.
+    pub(super) fn may_fire(&self, j: usize) -> bool {
+        self.part.as_ref().is_none_or(|part| part.b1.at(j).m > 0 || part.w1.weights(j).next().is_some())
     }
 
     /// The skip: every coordinate is a sum of the incoming number and products of `W_O` and z.
@@ -273,14 +335,33 @@ impl Block {
         Some(out)
     }
 
+    /// What a unit adds up of the coordinates that attention leaves as they are, and its bias; nothing where it is not worth it.
+    pub fn points(&self, x: &[Ball], j: usize) -> Option<Points> {
+        let part = self.part.as_ref()?;
+        let still = part.w1.weights(j).filter(|(c, _)| self.written.binary_search(c).is_err());
+        let bias = Term::addend(Ball::exact(part.b1.at(j)));
+        Points::new(still.map(|(c, w)| Term::weighted(w, x[c])).chain([bias]))
+    }
+
     /// One unit; nothing where a program may overflow.
     pub fn unit(&self, arithmetic: Arithmetic, token: &Attended, j: usize) -> Option<Unit> {
+        self.unit_with(arithmetic, token, j, None)
+    }
+
+    /// The same, with what is known of the token before attention.
+    fn unit_with(&self, arithmetic: Arithmetic, token: &Attended, j: usize, points: Option<&Points>) -> Option<Unit> {
         let part = self.part.as_ref()?;
         let bias = Term::addend(Ball::exact(part.b1.at(j)));
         let shared = self.gains[j].iter().zip(&token.shared).map(|(g, s)| g.times(*s)).fold(Ball::ZERO, Ball::plus);
         let term = |(c, w): (usize, Dyadic)| Term::weighted_apart(w, token.own[c], token.whole[c]);
         let terms = || part.w1.weights(j).map(term);
-        let Sum { exact, rounding } = part.w1.sum(arithmetic, j, (token.fixed.as_ref(), shared), terms, &[bias])?;
+        let written = || self.written.iter().map(|c| (*c, part.w1.get(j, *c))).filter(|(_, w)| !w.is_zero()).map(term);
+        let known = points.filter(|_| token.fixed.is_none());
+        let sum = match known.map(|points| points.and(arithmetic, &written().collect::<Vec<_>>())) {
+            Some(Ok(sum)) => sum,
+            _ => part.w1.sum(arithmetic, j, (token.fixed.as_ref(), shared), terms, &[bias]),
+        };
+        let Sum { exact, rounding } = sum?;
         let before = exact.plus(shared).plus(rounding);
         Some(Unit { index: j, rounding, before, after: before.relu() })
     }
@@ -293,13 +374,16 @@ impl Block {
         };
         let on: Vec<&Unit> = units.iter().filter(|unit| !unit.after.is_zero()).collect();
         let fixed = Fixed::new(arithmetic, on.iter().map(|unit| (unit.index, unit.after, unit.after)));
+        let mut products: Vec<Vec<Term>> = vec![vec![]; token.whole.len()];
+        for unit in &on {
+            self.writes(unit.index).for_each(|(c, w)| products[c].push(Term::weighted(w, unit.after)));
+        }
         let coordinate = |c: usize| {
             if self.passes[c] {
                 return Some(Sum { exact: token.whole[c], rounding: Ball::ZERO });
             }
             let others = [Term::addend(token.whole[c]), Term::addend(Ball::exact(part.b2.at(c)))];
-            let row = part.w2.row(c);
-            let products = || on.iter().map(|unit| Term::weighted(row[unit.index], unit.after));
+            let products = || products[c].iter().copied();
             part.w2.sum(arithmetic, c, (fixed.as_ref(), Ball::ZERO), products, &others)
         };
         let sums = (0..token.whole.len()).map(coordinate).collect::<Option<Vec<Sum>>>()?;
@@ -313,7 +397,6 @@ impl Block {
         let mut units = vec![];
         if let Some(part) = &self.part {
             for unit in output.units.iter().filter(|unit| !unit.after.is_zero()) {
-                let row = part.w1.row(unit.index);
                 if !unit.before.is_not_negative() {
                     units.push((unit.index, unit.after, None));
                     continue;
@@ -321,7 +404,7 @@ impl Block {
                 let exact = part.w1.weights(unit.index).filter(|(c, _)| token.own[*c].r == 0);
                 let bias = [Term::addend(Ball::exact(part.b1.at(unit.index))), Term::addend(unit.rounding)];
                 let base = real_sum(exact.map(|(c, w)| Term::weighted(w, token.own[c])).chain(bias));
-                units.push((unit.index, base, Some(inexact.iter().map(|c| row[*c]).collect())));
+                units.push((unit.index, base, Some(inexact.iter().map(|c| part.w1.get(unit.index, *c)).collect())));
             }
         }
         Prepared { block: self, token, output, inexact, units }
@@ -364,9 +447,12 @@ impl Prepared<'_> {
             let last = |&(c, a): &(usize, Ball)| Term::product(a, Ball::exact(part.b2.at(c)).plus(output.rounding[c]));
             terms.extend(a.iter().map(last));
             for (j, given, weights) in &self.units {
+                let read = |(c, w): (usize, Dyadic)| {
+                    a.binary_search_by_key(&c, |(c, _)| *c).ok().map(|at| Term::weighted(w, a[at].1))
+                };
                 let gain = match a {
-                    [(c, one)] if *one == Ball::power(0) => Ball::exact(part.w2.row(*c)[*j]),
-                    _ => real_sum(a.iter().map(|&(c, a)| Term::weighted(part.w2.row(c)[*j], a))),
+                    [(c, one)] if *one == Ball::power(0) => Ball::exact(part.w2.get(*c, *j)),
+                    _ => real_sum(block.writes(*j).filter_map(read)),
                 };
                 if gain.is_zero() {
                     continue;

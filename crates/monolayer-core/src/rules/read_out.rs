@@ -4,7 +4,7 @@ use super::attention::{rounded_average, sums_fit};
 use super::ball::Ball;
 use super::matrix::Matrix;
 use super::network::Network;
-use super::off_units::inputs_within;
+use super::off_units::{Largest, inputs_within};
 use super::sum::{Arithmetic, Term, real_sum, sum};
 use crate::number::Dyadic;
 
@@ -18,7 +18,7 @@ pub fn read_out(network: &Network, words: &[Vec<Dyadic>], places: &[Vec<Dyadic>]
     let arithmetic = network.arithmetic;
     let layer = network.blocks.first()?.attention.as_ref().filter(|layer| layer.heads * layer.size == 1)?;
     let Arithmetic::Float { format, .. } = arithmetic else { return None };
-    let inputs = inputs_within(arithmetic, words, places)?;
+    let inputs = inputs_within(arithmetic, &Largest::of(words)?, &Largest::of(places)?);
     if inputs.iter().any(|(x, _)| x.top() >= format.top() - 1) {
         return None;
     }

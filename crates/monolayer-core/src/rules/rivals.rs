@@ -62,7 +62,7 @@ impl ShortHead {
         if columns.len() > MOST_COLUMNS {
             return None;
         }
-        let entry = |l: usize, c: usize| floor(Ball::exact(weight.row(l)[c]), f) as i16;
+        let entry = |l: usize, c: usize| floor(Ball::exact(weight.get(l, c)), f) as i16;
         let weights = (0..labels).flat_map(|l| columns.iter().map(move |(c, _)| entry(l, *c))).collect();
         let whole = all().all(|(_, w)| w.e >= f);
         let biases = || (0..labels).map(|l| bias.at(l)).filter(|b| !b.is_zero());

@@ -137,13 +137,27 @@ impl Totals {
     }
 
     fn of(terms: &[Term], format: Option<Format>) -> Self {
-        let least = format.map_or(-i32::MAX / 4, Format::least);
-        let top = terms.iter().fold(least, |top, term| top.max(term.top));
-        // Fewer than 2^room terms below 2^top, and their radii: all sums stay below 2^126.
-        let room = bits(terms.len() as u128) + 1;
-        let mut all = Self { e: top + room - 125, ..Self::default() };
+        let mut all = Self::within(terms, (i32::MIN, 0), format);
         terms.iter().for_each(|term| all.add(term));
         all
+    }
+
+    /// Nothing yet, in units in which these terms and so many others, below 2^top, can be added up.
+    fn within(terms: &[Term], (top, others): (i32, usize), format: Option<Format>) -> Self {
+        let least = format.map_or(-i32::MAX / 4, Format::least).max(top);
+        let top = terms.iter().fold(least, |top, term| top.max(term.top));
+        // Fewer than 2^room terms below 2^top, and their radii: all sums stay below 2^126.
+        let room = bits((terms.len() + others) as u128) + 1;
+        Self { e: top + room - 125, ..Self::default() }
+    }
+
+    /// k of Rule 1: no partial sum that a program computes reaches 2^(k + 1).
+    fn greatest(&self, format: Format) -> i32 {
+        // 2^e, or one unit where that is less.
+        let least = 1_u128 << (format.least() - self.e).max(0);
+        let drift = ((self.positive + self.negative) >> format.bits()) + 1;
+        let largest = self.positive.max(self.negative) + 2 * self.n as u128 * (drift + least);
+        self.e + bits(largest) - 1
     }
 
     /// Adds terms to sums that are below 2^123, in units that are not far below the smallest number of the format.
@@ -191,6 +205,56 @@ pub fn sum(arithmetic: Arithmetic, terms: impl Iterator<Item = Term>) -> Option<
     rounded(arithmetic, &Totals::of(&terms, Some(format)), &terms)
 }
 
+/// Terms that are known exactly, added up once for many sums that have them.
+#[derive(Debug, Clone, Copy)]
+pub struct Points {
+    /// Their sums, in units of 2^e, of which each of them is a multiple.
+    all: Totals,
+    top: i32,
+    /// How many there are, zeros included.
+    len: usize,
+}
+
+impl Points {
+    /// Adds up terms; nothing where one is not known exactly, or they are too far apart.
+    pub fn new(terms: impl Iterator<Item = Term>) -> Option<Self> {
+        let terms: Vec<Term> = terms.collect();
+        let least = |term: &Term| term.e + term.m.trailing_zeros() as i32;
+        let some = || terms.iter().filter(|term| term.top != i32::MIN);
+        let (e, top) = (some().map(least).min()?, some().map(|term| term.top).max()?);
+        // All sums stay below 2^126, and nothing is shifted out.
+        if !terms.iter().all(Term::is_point) || top - e + bits(terms.len() as u128) > 124 {
+            return None;
+        }
+        let mut all = Totals { e, ..Totals::default() };
+        for term in some() {
+            let zeros = term.m.trailing_zeros();
+            all.add(&Term { m: term.m >> zeros, e: term.e + zeros as i32, ..*term });
+        }
+        Some(Self { all, top, len: terms.len() })
+    }
+
+    /// What [`sum`] finds for these and other terms; `Err` where that has to be asked.
+    ///
+    /// In the units of [`sum`] nothing of these terms is lost, so that their sums are the same; and all of them are multiples of the
+    /// spacing at the greatest partial sum, so that none is fine.
+    pub fn and(&self, arithmetic: Arithmetic, terms: &[Term]) -> Result<Option<Sum>, ()> {
+        let format = if let Arithmetic::Float { format, .. } = arithmetic { Some(format) } else { None };
+        let mut all = Totals::within(terms, (self.top, self.len), format);
+        let by = self.all.e - all.e;
+        if by < 0 {
+            return Err(());
+        }
+        (all.m, all.n) = (self.all.m << by, self.all.n);
+        (all.positive, all.negative) = (self.all.positive << by, self.all.negative << by);
+        terms.iter().for_each(|term| all.add(term));
+        match format.map(|format| (format, all.greatest(format))) {
+            Some((format, k)) if self.all.e < (k - format.bits() + 1).max(format.least()) => Err(()),
+            _ => Ok(rounded(arithmetic, &all, terms)),
+        }
+    }
+}
+
 /// Rule 1, from the totals; among the terms are those that are known exactly.
 pub(super) fn rounded(arithmetic: Arithmetic, all: &Totals, terms: &[Term]) -> Option<Sum> {
     let exact = Ball::pack(all.m, all.r, all.e);
@@ -201,9 +265,7 @@ pub(super) fn rounded(arithmetic: Arithmetic, all: &Totals, terms: &[Term]) -> O
     }
     // 2^e, or one unit where that is less.
     let units = |e: i32| 1_u128 << (e - all.e).max(0);
-    let drift = ((all.positive + all.negative) >> p) + 1;
-    let largest = all.positive.max(all.negative) + 2 * n as u128 * (drift + units(format.least()));
-    let k = all.e + bits(largest) - 1;
+    let k = all.greatest(format);
     // Below half of the largest number nothing overflows, whatever is rounded up.
     if k >= format.top() - 1 {
         return None;

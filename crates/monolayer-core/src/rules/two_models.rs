@@ -1,9 +1,9 @@
 //! Two models of one layer that differ in hidden units alone: where the units that differ can fire, and what that does to labels.
 
 use super::ball::Ball;
-use super::judge::Inputs;
+use super::judge::{Inputs, Vectors};
 use super::network::{Network, Unit};
-use super::off_units::{Anywhere, OffUnits, Word, inputs_within};
+use super::off_units::{Anywhere, Largest, OffUnits, Word, inputs_within};
 use super::read_out::read_out;
 use super::sum::Arithmetic;
 use super::winners::winners;
@@ -70,13 +70,11 @@ impl Moves {
         let d = networks[0].blocks[0].part.as_ref().map_or(0, |part| part.w2.rows());
         let mut moves = Self { rises: vec![false; d], falls: vec![false; d] };
         for (m, units) in own.iter().enumerate() {
-            for (c, part) in (0..d).flat_map(|c| networks[m].blocks[0].part.iter().map(move |part| (c, part))) {
-                for unit in units {
-                    // What the first model loses has the other sign.
-                    let weight = if m == 0 { -part.w2.row(c)[unit.index].m } else { part.w2.row(c)[unit.index].m };
-                    moves.rises[c] |= weight > 0;
-                    moves.falls[c] |= weight < 0;
-                }
+            for (c, w) in units.iter().flat_map(|unit| networks[m].blocks[0].writes(unit.index)) {
+                // What the first model loses has the other sign.
+                let weight = if m == 0 { -w.m } else { w.m };
+                moves.rises[c] |= weight > 0;
+                moves.falls[c] |= weight < 0;
             }
         }
         moves
@@ -102,38 +100,38 @@ impl<'a> TwoModels<'a> {
         let rows = (0..places).map(|place| networks[0].input(&nothing, place)).collect::<Option<Vec<_>>>()?;
         let range = read_out(networks[0], &words, &rows, seen)?;
         // No token overflows behind attention, either.
-        let inputs: Vec<Ball> =
-            inputs_within(networks[0].arithmetic, &words, &rows)?.into_iter().map(|(x, _)| x).collect();
+        let inputs = inputs_within(networks[0].arithmetic, &Largest::of(&words)?, &Largest::of(&rows)?);
+        let inputs: Vec<Ball> = inputs.into_iter().map(|(x, _)| x).collect();
         networks[0].blocks[0].skip(networks[0].arithmetic, &inputs, &[range])?;
-        let inputs = Inputs { vectors: words, ids: vec![], offsets: vec![0, places], start: None };
+        let offsets = [0, places];
+        let inputs = Inputs { vectors: Vectors::Given(&words), ids: &[], offsets: &offsets, start: None };
         let [mut shared, mut own] = [vec![], vec![]];
         let mut other = vec![];
         for j in 0..networks[0].blocks[0].hidden().max(networks[1].blocks[0].hidden()) {
             match networks.map(|network| (j < network.blocks[0].hidden()).then_some(network)) {
                 [Some(a), Some(b)] if same_unit(a, b, j) => shared.push(j),
                 both => {
-                    own.extend(both[0].filter(|network| may_fire(network, j)).map(|_| j));
-                    other.extend(both[1].filter(|network| may_fire(network, j)).map(|_| j));
+                    own.extend(both[0].filter(|network| network.blocks[0].may_fire(j)).map(|_| j));
+                    other.extend(both[1].filter(|network| network.blocks[0].may_fire(j)).map(|_| j));
                 }
             }
         }
         let table = |network: &'a Network, units: Vec<usize>| {
             let few = units.len().saturating_mul(places) <= MOST_ENTRIES;
-            let z = vec![range];
-            let tables = few.then(|| OffUnits::of(network, &inputs, [&z].into_iter(), units.clone())).flatten();
+            let tables = few.then(|| OffUnits::of(network, &inputs, &[range], units.clone(), 1)).flatten();
             let tables = tables.map(|tables| {
-                let anywhere = tables.anywhere(&z);
+                let anywhere = tables.anywhere(&[range]);
                 (tables, anywhere)
             });
             Table { units, tables }
         };
         let (shared, own) = (table(networks[0], shared), [table(networks[0], own), table(networks[1], other)]);
         // Without tables every unit is looked at for every word and place.
-        let looks = |table: &Table| table.units.len().saturating_mul(inputs.vectors.len()).saturating_mul(places);
+        let looks = |table: &Table| table.units.len().saturating_mul(words.len()).saturating_mul(places);
         if own.iter().any(|table| table.tables.is_none() && looks(table) > MOST_LOOKS) {
             return None;
         }
-        Some(Self { networks, words: inputs.vectors, places: first..places, range, format, shared, own })
+        Some(Self { networks, words, places: first..places, range, format, shared, own })
     }
 
     /// How many units one model has and the other has not, those left aside that never fire.
@@ -297,12 +295,7 @@ impl Table<'_> {
 
 /// Whether both networks have the same numbers for a unit.
 fn same_unit(a: &Network, b: &Network, j: usize) -> bool {
+    let column = a.blocks[0].writes(j).eq(b.blocks[0].writes(j));
     let (Some(a), Some(b)) = (&a.blocks[0].part, &b.blocks[0].part) else { return false };
-    let column = || (0..a.w2.rows()).all(|c| a.w2.row(c)[j] == b.w2.row(c)[j]);
-    a.w1.row(j) == b.w1.row(j) && a.b1.at(j) == b.b1.at(j) && column()
-}
-
-/// Whether a unit may fire at all: one that reads nothing and has no positive bias does not.
-fn may_fire(network: &Network, j: usize) -> bool {
-    network.blocks[0].part.as_ref().is_none_or(|part| part.b1.at(j).m > 0 || part.w1.weights(j).next().is_some())
+    column && a.w1.weights(j).eq(b.w1.weights(j)) && a.b1.at(j) == b.b1.at(j)
 }

@@ -1,11 +1,15 @@
 //! Inputs for which the rules once said something false.
 
+use monolayer_core::claims::inputs::wanted;
 use monolayer_core::claims::{Found, Request, check};
 use monolayer_core::model::{Attention, Dtype, FeedForward, Head, Layer, Mask, Model, Numbers, Tensor};
 use monolayer_core::read::Limits;
 use monolayer_core::read::certificate;
 use monolayer_core::read::data::{Data, Kind, parse};
-use monolayer_core::rules::judge::Verdict;
+use monolayer_core::rules::ball::Ball;
+use monolayer_core::rules::judge::{Inputs, Judge, Judged, Verdict};
+use monolayer_core::rules::network::Network;
+use monolayer_core::rules::sum::Arithmetic;
 use monolayer_core::{Dyadic, Format, Stored};
 
 fn numbers(format: Format, shape: &[usize], entries: &[f64]) -> Numbers {
@@ -13,7 +17,7 @@ fn numbers(format: Format, shape: &[usize], entries: &[f64]) -> Numbers {
         Format::F32 => (Stored::F32, entries.iter().flat_map(|x| (*x as f32).to_le_bytes()).collect()),
         Format::F64 => (Stored::F64, entries.iter().flat_map(|x| x.to_le_bytes()).collect()),
     };
-    Numbers::Floats(Tensor { shape: shape.to_vec(), stored, bytes })
+    Numbers::Floats(Tensor::dense(shape.to_vec(), stored, bytes))
 }
 
 const UNITS: usize = 64;
@@ -106,7 +110,18 @@ fn judge(model: &Model, data: &Data, format: Format, claims: Option<&str>) -> Re
         bits: 256,
         threads: 1,
         tick: &|_, _| (),
+        each: &|_, _, _| (),
     })
+}
+
+/// The margin of the first token.
+fn margin(model: &Model, data: &Data, format: Format) -> Option<Ball> {
+    let inputs = Inputs::new(model, data).unwrap();
+    let network = Network::new(model, Arithmetic::Float { format, exp_ulp: 4 }).unwrap();
+    let (mut margin, wanted) = (None, wanted(model, data, None).unwrap());
+    let mut found = |t: usize, judged: Judged| margin = if t == 0 { judged.margin } else { margin };
+    Judge { network: &network, inputs: &inputs }.judge(&wanted, 1, &|_| (), &mut found);
+    margin
 }
 
 /// The unit is on: the label "on" is given, "off" is not.
@@ -280,7 +295,7 @@ fn an_exact_tie_hides_no_margin() {
     for ratio in ["1e12", "0.5"] {
         let claim = format!(r#"[{{"kind":"labels","arithmetic":"f32","right":1,"smallest_margin_ratio":{ratio}}}]"#);
         let found = judge(&model, &one, format, Some(&claim)).unwrap();
-        let margin = found.pass.unwrap().tokens[0].margin.unwrap();
+        let margin = margin(&model, &one, format).unwrap();
         assert!(margin.is_positive() && margin.r > 0, "{margin:?}");
         let verdict = found.claims.iter().find(|claim| claim.kind == "labels").unwrap().verdict;
         assert_eq!(verdict, if ratio == "0.5" { Verdict::Right } else { Verdict::Unknown });

@@ -28,6 +28,7 @@ fn ask(model: &Model, data: &Data, claims: &str, kinds: Option<&[String]>) -> Fo
         bits: 8192,
         threads: 1,
         tick: &|_, _| (),
+        each: &|_, _, _| (),
     };
     check(&request).unwrap()
 }

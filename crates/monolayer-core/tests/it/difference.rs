@@ -3,6 +3,8 @@
 mod ties;
 mod toy;
 
+use std::sync::Arc;
+
 use monolayer_core::Stored;
 use monolayer_core::claims::difference::{Compared, Comparison};
 use monolayer_core::model::{Mask, Model, Numbers, Tensor};
@@ -381,18 +383,18 @@ fn numbers_are_compared_and_not_bytes() {
     let mut other = from.clone();
     let codes: Vec<u8> = toy.words.concat().iter().map(|x| *x as i8 as u8).collect();
     let shape = vec![toy.words.len(), toy.d];
-    other.embedding = Some(Numbers::Floats(Tensor { shape: shape.clone(), stored: Stored::I8, bytes: codes.clone() }));
+    other.embedding = Some(Numbers::Floats(Tensor::dense(shape.clone(), Stored::I8, codes.clone())));
     assert_eq!(verdict(&other).verdict, Verdict::Right);
     assert!(verdict(&other).why.contains("no number"));
     // A zero with a sign is a zero.
     let Some(Numbers::Floats(embedding)) = &mut other.embedding else { panic!() };
     embedding.stored = Stored::F32;
-    embedding.bytes =
-        toy.words.concat().iter().flat_map(|x| (if *x == 0.0 { -0.0 } else { *x as f32 }).to_le_bytes()).collect();
+    let single = |x: &f64| (if *x == 0.0 { -0.0 } else { *x as f32 }).to_le_bytes();
+    embedding.bytes = Arc::new(toy.words.concat().iter().flat_map(single).collect());
     assert_eq!(verdict(&other).verdict, Verdict::Right);
     let mut changed = codes;
     changed[toy.d - 1] = 1;
-    other.embedding = Some(Numbers::Floats(Tensor { shape, stored: Stored::I8, bytes: changed }));
+    other.embedding = Some(Numbers::Floats(Tensor::dense(shape, Stored::I8, changed)));
     assert_ne!(verdict(&other).verdict, Verdict::Right);
 }
 

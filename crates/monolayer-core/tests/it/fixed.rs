@@ -70,7 +70,7 @@ fn no_program_leaves_the_bounds() {
         let x: Vec<f32> = (0..n).map(|_| number(&mut random, scale, spread)).collect();
         let bias = number(&mut random, scale + weights + 3, 6);
         let bytes = row.iter().flat_map(|w| w.to_le_bytes()).collect();
-        let numbers = Numbers::Floats(Tensor { shape: vec![1, n], stored: Stored::F32, bytes });
+        let numbers = Numbers::Floats(Tensor::dense(vec![1, n], Stored::F32, bytes));
         // Each number lies in its ball; some of its radius is shared.
         let wide = [0, 1, 9, 30][random.below(4)];
         let ball = |x: f32, random: &mut Random| {
@@ -121,7 +121,7 @@ fn no_program_leaves_the_bounds() {
 fn what_is_shared_stays_apart() {
     let n = 32;
     let bytes = (0..n).flat_map(|i| if i % 2 == 0 { 1_f32 } else { -1.0 }.to_le_bytes()).collect();
-    let numbers = Numbers::Floats(Tensor { shape: vec![1, n], stored: Stored::F32, bytes });
+    let numbers = Numbers::Floats(Tensor::dense(vec![1, n], Stored::F32, bytes));
     let matrix = Matrix::new(&numbers, F32).unwrap();
     let own = Ball { m: 1 << 40, r: 1, e: -40 };
     let whole = Ball { r: 1 << 45, ..own };

@@ -33,19 +33,23 @@ fn part(names: &[&str], most: usize) {
     }
 }
 
+/// Datasets are read in pieces, and sparse matrices as they are stored, so that files of any size take little memory.
 #[test]
 fn readers() {
-    part(&["read"], 990);
+    part(&["read"], 1060);
 }
 
+/// Half a million hidden units are told to be off, place by place, and sums that tokens share formed once: without that the time would
+/// grow with the square of the data.
 #[test]
 fn rules_and_judge() {
-    part(&["rules"], 2015);
+    part(&["rules"], 2590);
 }
 
+/// Verdicts are taken one by one and not kept, and contexts sorted in parts: memory is bounded by some bytes per token.
 #[test]
 fn claims_numbers_and_models() {
-    part(&["claims", "number.rs", "model.rs", "parallel.rs"], 1615);
+    part(&["claims", "number.rs", "model.rs", "parallel.rs"], 1745);
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn dyadic(x: f64) -> Dyadic {
 fn matrix(rows: usize, entries: &[f64]) -> Matrix {
     let bytes = entries.iter().flat_map(|x| x.to_le_bytes()).collect();
     let shape = vec![rows, entries.len() / rows];
-    Matrix::new(&Numbers::Floats(Tensor { shape, stored: Stored::F64, bytes }), F64).unwrap()
+    Matrix::new(&Numbers::Floats(Tensor::dense(shape, Stored::F64, bytes)), F64).unwrap()
 }
 
 fn holds(ball: Ball, x: f64) -> bool {

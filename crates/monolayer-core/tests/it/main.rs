@@ -2,8 +2,10 @@
 
 mod adversary;
 mod attacks;
+mod by_word;
 mod claims;
 mod common;
+mod compact;
 mod difference;
 mod fixed;
 mod grammar;

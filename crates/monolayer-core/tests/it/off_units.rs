@@ -2,7 +2,7 @@
 
 use monolayer_core::model::{Attention, Dtype, FeedForward, Layer, Mask, Model, Numbers, Tensor};
 use monolayer_core::rules::ball::Ball;
-use monolayer_core::rules::judge::Inputs;
+use monolayer_core::rules::judge::{Inputs, Vectors};
 use monolayer_core::rules::network::Network;
 use monolayer_core::rules::off_units::OffUnits;
 use monolayer_core::rules::sum::Arithmetic;
@@ -30,7 +30,7 @@ fn numbers(shape: &[usize], format: Format, entries: &[f64]) -> Numbers {
         Format::F32 => (Stored::F32, entries.iter().flat_map(|x| (*x as f32).to_le_bytes()).collect()),
         Format::F64 => (Stored::F64, entries.iter().flat_map(|x| x.to_le_bytes()).collect()),
     };
-    Numbers::Floats(Tensor { shape: shape.to_vec(), stored, bytes })
+    Numbers::Floats(Tensor::dense(shape.to_vec(), stored, bytes))
 }
 
 fn dyadic(x: f64) -> Dyadic {
@@ -78,20 +78,30 @@ fn look(random: &mut Random, arithmetic: Arithmetic, format: Format) -> Option<(
     };
     let network = Network::new(&model, arithmetic)?;
     let vectors: Vec<Vec<Dyadic>> = words.chunks(d).map(|x| x.iter().map(|x| dyadic(*x)).collect()).collect();
-    let inputs = Inputs { vectors, ids: vec![0, 1, 2, 0], offsets: vec![0, 2, 4], start: None };
+    let inputs = Inputs { vectors: Vectors::Given(&vectors), ids: &[0, 1, 2, 0], offsets: &[0, 2, 4], start: None };
     let z: Vec<Vec<Ball>> = values.chunks(2).map(|z| z.iter().map(|z| Ball::exact(dyadic(*z))).collect()).collect();
-    let off_units = OffUnits::new(&network, &inputs, z.iter())?;
+    let range: Vec<Ball> = (0..2).map(|k| z[0][k].span(z[1][k])).collect();
+    let off_units = OffUnits::new(&network, &inputs, &range, 1)?;
+    let anywhere = off_units.anywhere(&range);
     let (block, mut off, mut on) = (&network.blocks[0], 0, 0);
-    for (vector, place) in inputs.vectors.iter().flat_map(|word| (0..2).map(move |place| (word, place))) {
+    for (vector, place) in vectors.iter().flat_map(|word| (0..2).map(move |place| (word, place))) {
         // The word wherever it may be, and this token alone.
-        let anywhere = off_units.word(vector, (0..2).flat_map(|place| z.iter().map(move |z| (place, z))))?;
+        let word = off_units.among(vector, &anywhere)?;
+        let screen = off_units.screen(&range, 1);
+        let among = |z: &mut dyn Iterator<Item = &[Ball]>| {
+            screen.among(&[off_units.item(vector, std::iter::once((place, z)))]).pop()?.pop()?
+        };
+        let wherever = among(&mut z.iter().map(Vec::as_slice))?;
         let Some(x) = network.input(vector, place) else { continue };
         let x: Vec<Ball> = x.into_iter().map(Ball::exact).collect();
         for z in &z {
-            let (token, open) = (block.skip(arithmetic, &x, z)?, off_units.open(&anywhere, place, z));
-            let alone = off_units.open(&off_units.word(vector, std::iter::once((place, z)))?, place, z);
+            let (token, open) = (block.skip(arithmetic, &x, z)?, off_units.open(&word, place, z));
+            let numbers = |open: Vec<(usize, usize)>| open.into_iter().map(|(_, j)| j).collect::<Vec<usize>>();
+            let alone = numbers(screen.open(&among(&mut std::iter::once(z.as_slice()))?, place, z));
+            // What short numbers leave open is decided as without them.
+            assert_eq!((&alone, &numbers(screen.open(&wherever, place, z))), (&open, &open));
             for j in 0..UNITS {
-                let (is_off, unit) = (!open.contains(&j) || !alone.contains(&j), block.unit(arithmetic, &token, j)?);
+                let (is_off, unit) = (!alone.contains(&j), block.unit(arithmetic, &token, j)?);
                 off += usize::from(is_off);
                 on += usize::from(unit.before.is_positive());
                 assert!(!(is_off && unit.before.is_positive()), "unit {j} is called off and gives {:?}", unit.before);

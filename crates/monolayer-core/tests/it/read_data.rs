@@ -6,13 +6,17 @@ use std::time::Instant;
 
 use crate::common::Random;
 use monolayer_core::read::certificate::{self, Certificate, Claim};
-use monolayer_core::read::data::{self, Data, Kind};
+use monolayer_core::read::data::{self, Data, Kind, Reader};
 use monolayer_core::read::decimal::nearest;
 use monolayer_core::read::{Limits, Result};
 use monolayer_core::{Dyadic, Format};
 
 fn conll(text: &[u8]) -> Result<Data> {
     data::parse(text, Kind::Conll, &Limits::default())
+}
+
+fn canonical_form(text: &[u8], kind: Kind) -> String {
+    Reader::new(kind, &Limits::default()).with_canonical(text).unwrap().1
 }
 
 fn lines(text: &str) -> Result<Data> {
@@ -24,19 +28,21 @@ fn columns_sequences_and_separators() {
     let text = b"\xEF\xBB\xBF-DOCSTART- -X- O\r\n\r\na X O\r\nb\tY  P\r\n \t\nc X _\n-DOCSTART-\n d X O ";
     let data = conll(text).unwrap();
     assert_eq!(data.offsets, [0, 2, 3, 4]);
-    assert_eq!(data.lines, [3, 4, 6, 8]);
+    assert_eq!([0, 1, 2, 3].map(|t| data.line(t)), [3, 4, 6, 8]);
     assert_eq!(data.values.names, ["a", "b", "c", "d"]);
     assert_eq!(data.tokens, [0, 1, 2, 3]);
     assert_eq!(data.labels, Some(vec![Some(0), Some(1), None, Some(0)]));
     assert_eq!(data.label_values.names, ["O", "P"]);
     let canonical = "{\"tokens\":[\"a\",\"b\"],\"labels\":[\"O\",\"P\"]}\n{\"tokens\":[\"c\"],\"labels\":[null]}\n{\"tokens\":[\"d\"],\"labels\":[\"O\"]}\n";
-    assert_eq!(data.canonical, canonical);
+    assert_eq!(canonical_form(text, Kind::Conll), canonical);
     assert_eq!(data.hash, blake3::hash(canonical.as_bytes()).to_hex().as_str());
     // The canonical form is its own canonical form, and the same data.
     let again = lines(canonical).unwrap();
-    assert_eq!((&again.canonical, &again.tokens, &again.labels), (&data.canonical, &data.tokens, &data.labels));
+    assert_eq!((&again.hash, &again.tokens, &again.labels), (&data.hash, &data.tokens, &data.labels));
     let bare = conll(b"a\n_\n\nb").unwrap();
-    assert_eq!((bare.labels, &bare.canonical[..]), (None, "{\"tokens\":[\"a\",\"_\"]}\n{\"tokens\":[\"b\"]}\n"));
+    assert_eq!(bare.labels, None);
+    let bare = canonical_form(b"a\n_\n\nb", Kind::Conll);
+    assert_eq!(bare, "{\"tokens\":[\"a\",\"_\"]}\n{\"tokens\":[\"b\"]}\n");
 }
 
 #[test]
@@ -69,31 +75,30 @@ fn columns_are_refused() {
 
 #[test]
 fn json_lines_of_all_kinds() {
-    let data = lines(
-        "\u{feff}{\"tokens\": [\"a\", \"b\"], \"labels\": [3, -100]}\r\n\n \t\n{\"labels\":[null],\"tokens\":[\"\"]}",
-    )
-    .unwrap();
-    assert_eq!((&data.tokens[..], &data.lines[..]), (&[0, 1, 2][..], &[1, 1, 4][..]));
+    let text =
+        "\u{feff}{\"tokens\": [\"a\", \"b\"], \"labels\": [3, -100]}\r\n\n \t\n{\"labels\":[null],\"tokens\":[\"\"]}";
+    let data = lines(text).unwrap();
+    assert_eq!((&data.tokens[..], [0, 1, 2].map(|t| data.line(t))), (&[0, 1, 2][..], [1, 1, 4]));
     assert_eq!((data.labels, &data.label_values.names[..]), (Some(vec![Some(0), None, None]), &["3".to_owned()][..]));
     assert_eq!(
-        data.canonical,
+        canonical_form(text.as_bytes(), Kind::JsonLines),
         "{\"tokens\":[\"a\",\"b\"],\"labels\":[3,null]}\n{\"tokens\":[\"\"],\"labels\":[null]}\n"
     );
-    let data = lines("{\"tokens\":[7,-100,18446744073709551615,7]}").unwrap();
+    let text = "{\"tokens\":[7,-100,18446744073709551615,7]}";
+    let data = lines(text).unwrap();
     assert_eq!((&data.tokens[..], &data.values.names[1][..]), (&[0, 1, 2, 0][..], "-100"));
-    assert_eq!((data.labels, &data.canonical[..]), (None, "{\"tokens\":[7,-100,18446744073709551615,7]}\n"));
-    let data = lines("{\"tokens\":[[0.0,1],[-0.0,1e0],[0.5,2]],\"labels\":[[1],null,[1.0]]}").unwrap();
+    assert_eq!((data.labels, canonical_form(text.as_bytes(), Kind::JsonLines)), (None, format!("{text}\n")));
+    let text = "{\"tokens\":[[0.0,1],[-0.0,1e0],[0.5,2]],\"labels\":[[1],null,[1.0]]}";
+    let data = lines(text).unwrap();
     assert_eq!((&data.tokens[..], data.values.d, data.values.entries.len()), (&[0, 0, 1][..], 2, 4));
     assert_eq!(data.values.entries[2], Dyadic { m: 1, e: -1 });
     assert_eq!((data.labels, data.label_values.d), (Some(vec![Some(0), None, Some(0)]), 1));
-    assert!(data.canonical.contains("[[0.0,1],[-0.0,1e0],[0.5,2]]"));
+    assert_eq!(canonical_form(text.as_bytes(), Kind::JsonLines), format!("{text}\n"));
     let all = lines("{\"tokens\":[\"a\"],\"labels\":[null]}").unwrap();
     assert_eq!(all.labels, Some(vec![None]));
-    let escapes =
-        lines("{\"tokens\":[\"\\u0041\\/\\\"\\\\\\b\\t\\n\\f\\r\\u001F\\u0000\u{7f}\u{2028}\\ud83d\\ude00\"]}")
-            .unwrap();
+    let escapes = "{\"tokens\":[\"\\u0041\\/\\\"\\\\\\b\\t\\n\\f\\r\\u001F\\u0000\u{7f}\u{2028}\\ud83d\\ude00\"]}";
     assert_eq!(
-        escapes.canonical,
+        canonical_form(escapes.as_bytes(), Kind::JsonLines),
         "{\"tokens\":[\"A/\\\"\\\\\\b\\t\\n\\f\\r\\u001f\\u0000\u{7f}\u{2028}\u{1F600}\"]}\n"
     );
     assert_eq!(lines("{\"tokens\":[\"_\"],\"labels\":[\"_\"]}").unwrap().label_values.names, ["_"]);
@@ -223,7 +228,7 @@ fn the_harbor_corpus() {
     let data = conll(&bytes).unwrap();
     assert_eq!(counts(&data), naive(std::str::from_utf8(&bytes).unwrap()));
     assert_eq!(counts(&data), (243, 40, 77, 5));
-    let again = lines(&data.canonical).unwrap();
+    let again = lines(&canonical_form(&bytes, Kind::Conll)).unwrap();
     assert_eq!((&again.hash, &again.tokens, &again.labels), (&data.hash, &data.tokens, &data.labels));
     // Line ends, blank lines and a byte order mark change nothing.
     let other = format!("\u{feff}\n\n{}\n\n", std::str::from_utf8(&bytes).unwrap().replace('\n', "\r\n"));

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::common::{Files, file, floats, integers, pack};
-use monolayer_core::model::{FeedForward, Mask, Numbers};
+use monolayer_core::model::{FeedForward, Mask, Model, Numbers};
 use monolayer_core::read::json::{self, Json};
 use monolayer_core::read::{Limits, directory, tensors};
 use monolayer_core::{Dyadic, Stored};
@@ -248,7 +248,7 @@ fn masks_of_files() {
 }
 
 #[test]
-fn sparse_tensors_are_made_dense() {
+fn sparse_tensors_have_the_numbers_of_dense_ones() {
     let name = "layers.0.feed_forward.w1";
     let dense = Files::newer().read().unwrap();
     let sparse = |values: &[f32], columns: &[i32], rows: &[i32]| {
@@ -260,7 +260,22 @@ fn sparse_tensors_are_made_dense() {
         files
     };
     let good = sparse(&[1.0, -1.0, 3.0], &[0, 1, 1], &[0, 2, 3]);
-    assert_eq!(good.read().unwrap(), dense);
+    let mut read = good.read().unwrap();
+    let w1 = |model: &Model| {
+        let Some(FeedForward { w1: Numbers::Floats(w1), .. }) = &model.layers[0].feed_forward else { panic!() };
+        w1.clone()
+    };
+    let (own, wanted) = (w1(&read), w1(&dense));
+    assert_eq!((own.shape.clone(), own.len(), own.bytes.len()), (vec![2, 2], 4, 12));
+    assert!((0..4).all(|i| own.get(i) == wanted.get(i)));
+    assert!((0..2).all(|row| own.row(row).eq(wanted.row(row)) && own.row(row).count() == 2 - row));
+    // Nothing else differs.
+    read.layers[0].feed_forward.as_mut().unwrap().w1 = Numbers::Floats(wanted);
+    assert_eq!(read, dense);
+    // A zero that is stored is none of the numbers of a row.
+    let stored = w1(&sparse(&[0.0, -0.0, 3.0], &[0, 1, 1], &[0, 2, 3]).read().unwrap());
+    assert_eq!((stored.row(0).count(), stored.row(1).count()), (0, 1));
+    assert!(stored.get(0).is_zero() && stored.get(1).is_zero() && stored.get(2).is_zero());
     assert!(sparse(&[1.0], &[0], &[0, 0, 1]).read().is_ok());
     good.clone().with("monolayer/2", "monolayer/1").refused("monolayer/2");
     for (columns, rows, says) in [

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use super::*;
 use crate::exact::forward::tests::{bare, tensor};
 use crate::model::{Attention, FeedForward, Layer};
@@ -100,7 +102,7 @@ fn a_changed_weight_is_noticed() {
         let at = tensor.len() / 3 * 8;
         let x = f64::from_le_bytes(tensor.bytes[at..at + 8].try_into().unwrap());
         let x = if x == 0.0 { 0.5 } else { factor * x };
-        tensor.bytes[at..at + 8].copy_from_slice(&x.to_le_bytes());
+        Arc::make_mut(&mut tensor.bytes)[at..at + 8].copy_from_slice(&x.to_le_bytes());
     };
     for which in 0..12 {
         let mut model = staircase();

@@ -6,7 +6,7 @@ use crate::number::{Format, Stored};
 
 pub(crate) fn tensor(shape: &[usize], data: &[f64]) -> Numbers {
     let bytes = data.iter().flat_map(|x| x.to_le_bytes()).collect();
-    Numbers::Floats(Tensor { shape: shape.to_vec(), stored: Stored::F64, bytes })
+    Numbers::Floats(Tensor::dense(shape.to_vec(), Stored::F64, bytes))
 }
 
 fn texts(shape: &[usize], data: &[&str]) -> Numbers {

@@ -62,7 +62,7 @@ impl Toy {
     fn tensor(&self, shape: &[usize], entries: impl Iterator<Item = f64>) -> Numbers {
         let bytes = |x: f64| if self.single { (x as f32).to_le_bytes().to_vec() } else { x.to_le_bytes().to_vec() };
         let stored = if self.single { Stored::F32 } else { Stored::F64 };
-        Numbers::Floats(Tensor { shape: shape.to_vec(), stored, bytes: entries.flat_map(bytes).collect() })
+        Numbers::Floats(Tensor::dense(shape.to_vec(), stored, entries.flat_map(bytes).collect()))
     }
 
     pub fn model(&self) -> Model {
