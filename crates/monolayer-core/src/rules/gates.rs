@@ -16,8 +16,6 @@ const CHUNK: usize = 32;
 const KNOTS: i64 = 16;
 /// Gates that are looked at together.
 const BATCH: usize = 1 << 12;
-/// More numbers than this, of units at places, are not kept.
-const MOST_KEPT: usize = 1 << 25;
 
 /// The gates of all units, where the heads' values are within bounds.
 ///
@@ -27,9 +25,6 @@ const MOST_KEPT: usize = 1 << 25;
 /// (W X + |W| + |X| + 1) 2^31.
 pub struct Screen<'a> {
     units: &'a OffUnits<'a>,
-    /// What each unit has at most at each place but for the word and the heads' values, unit by unit, where that is kept; the largest
-    /// number for one that is never off.
-    base: Vec<i64>,
     /// Bounds of the heads' values.
     range: Vec<Ends>,
     /// Values of the one head, rising, at which gates are known; none for other numbers of heads: all values count there.
@@ -66,7 +61,7 @@ impl<'a> OffUnits<'a> {
 
     /// The gates, where the heads' values are within these.
     pub fn screen(&'a self, z: &[Ball], threads: usize) -> Screen<'a> {
-        let (range, places) = (self.ends(z), self.places());
+        let range = self.ends(z);
         let mut knots = vec![];
         if let [(low, high)] = range[..] {
             let knot = |k: i64| low + ((i128::from(high) - i128::from(low)) * i128::from(k) / i128::from(KNOTS)) as i64;
@@ -74,10 +69,7 @@ impl<'a> OffUnits<'a> {
         }
         let columns = self.word_columns();
         let width = columns.max(1).next_multiple_of(CHUNK);
-        let units = if self.members.len().saturating_mul(places) <= MOST_KEPT { self.members.len() } else { 0 };
-        let base = |i: usize| (0..places).map(move |place| self.base(i, place).unwrap_or(i64::MAX));
-        let base = (0..units).flat_map(base).collect();
-        let mut all = Screen { units: self, base, range, knots, short: vec![], width, least: vec![] };
+        let mut all = Screen { units: self, range, knots, short: vec![], width, least: vec![] };
         let jobs = self.gates.len().div_ceil(BATCH);
         let some = |job: usize| {
             let gates = job * BATCH..self.gates.len().min((job + 1) * BATCH);
@@ -96,22 +88,13 @@ impl<'a> OffUnits<'a> {
 }
 
 impl Screen<'_> {
-    /// What a unit has at most at a place but for the word and the heads' values; nothing for one that is never off.
-    fn base(&self, i: usize, place: usize) -> Option<i64> {
-        let places = self.units.places();
-        match self.base.get(i * places + place.min(places - 1)) {
-            Some(base) => Some(*base).filter(|base| *base != i64::MAX),
-            None => self.units.base(i, place),
-        }
-    }
-
     /// The short weights of a gate, and the least sums with which it may be open.
     fn gate(&self, gate: usize) -> (Vec<i16>, Vec<i32>) {
         let weights = self.units.gates.weights(gate, self.units.word_columns());
         let short: Vec<i16> = weights.iter().map(|w| (w >> WEIGHT_CUT) as i16).collect();
         let slack = |(w, short): (&i32, &i16)| i64::from(short.unsigned_abs()) + i64::from(*w != 0);
         let slack: i64 = weights.iter().zip(&short).map(slack).sum();
-        let greatest = |i: usize| (0..self.units.places()).map(|place| self.base(i, place)).max().flatten();
+        let greatest = |i: usize| (0..self.units.places()).map(|place| self.units.base(i, place)).max().flatten();
         let units: Vec<(usize, Option<i64>)> =
             self.units.of_gate(gate).iter().map(|i| (*i as usize, greatest(*i as usize))).collect();
         let least = |z: &[Ends]| {
@@ -184,7 +167,7 @@ impl Screen<'_> {
     /// Whether a unit is not off by Rule 6.
     fn may(&self, i: u32, word: i64, place: usize, z: &[Ends]) -> bool {
         let most = |base: i64| i128::from(base) + i128::from(word) + self.units.heads(i as usize, z);
-        self.base(i as usize, place).is_none_or(|base| most(base) >= 0)
+        self.units.base(i as usize, place).is_none_or(|base| most(base) >= 0)
     }
 
     /// Of these units those that may be on at a place where the heads have these values: where they stand among these, and their numbers.

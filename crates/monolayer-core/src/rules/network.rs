@@ -5,7 +5,7 @@ use super::ball::Ball;
 use super::matrix::{Fixed, Matrix};
 use super::prefixes;
 use super::rivals::ShortHead;
-use super::sum::{Arithmetic, Points, Sum, Term, real_sum, sum};
+use super::sum::{Arithmetic, Points, Sum, Term, Together, real_sum, sum};
 use crate::model::{Attention, FeedForward, Model, Numbers};
 use crate::number::Dyadic;
 use crate::parallel::parallel;
@@ -358,7 +358,7 @@ impl Block {
         let written = || self.written.iter().map(|c| (*c, part.w1.get(j, *c))).filter(|(_, w)| !w.is_zero()).map(term);
         let known = points.filter(|_| token.fixed.is_none());
         let sum = match known.map(|points| points.and(arithmetic, &written().collect::<Vec<_>>())) {
-            Some(Ok(sum)) => sum,
+            Some(Together::Found(sum)) => sum,
             _ => part.w1.sum(arithmetic, j, (token.fixed.as_ref(), shared), terms, &[bias]),
         };
         let Sum { exact, rounding } = sum?;

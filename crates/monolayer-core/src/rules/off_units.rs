@@ -17,6 +17,8 @@ const WEIGHT: i32 = 27;
 const INPUT: i32 = 26;
 /// So many products of a weight and an input fit an i64, and so many short ones an i32.
 const MOST_COLUMNS: usize = 256;
+/// More numbers than this, of units at places, are not kept.
+const MOST_KEPT: usize = 1 << 25;
 /// Units that tables are made for at a time.
 const BATCH: usize = 1 << 14;
 
@@ -41,8 +43,11 @@ pub struct OffUnits<'a> {
     starts: Vec<u32>,
     /// b1, rounding, and what the tables themselves may be off; nothing where that does not fit: such a unit is never off.
     constants: Vec<Option<i64>>,
-    /// Weights for the columns of places, unit by unit, and the places there.
+    /// What each unit has at most at each place but for the word and the heads' values, unit by unit; the largest number for one that is
+    /// never off. Where that is too much, the weights for the columns of places.
+    base: Vec<i64>,
     place_weights: Vec<i32>,
+    /// The columns of each place.
     places: Vec<Vec<i32>>,
     /// A head's value is between whole numbers of units of 2^this.
     values: Vec<i32>,
@@ -106,19 +111,26 @@ impl<'a> OffUnits<'a> {
             members: vec![],
             starts: vec![],
             constants: vec![],
+            base: vec![],
             place_weights: vec![],
             places: vec![],
             values: z.iter().map(|z| z.top() - INPUT).collect(),
             gains: vec![],
         };
         all.places = places.iter().map(|x| all.inputs(x, 1)).collect();
+        let kept = all.units.len().saturating_mul(all.places.len()) <= MOST_KEPT;
         let mut gate = vec![];
         for first in (0..all.units.len()).step_by(BATCH) {
             let count = BATCH.min(all.units.len() - first);
             for found in parallel(threads, count, |i| all.unit(block, first + i, (&whole, &off))) {
                 let found = found?;
                 gate.push(all.gates.add(found.grid, &found.word));
-                all.place_weights.extend(found.place);
+                if kept {
+                    let base = |x: &Vec<i32>| found.constant.map_or(i64::MAX, |c| c + entry(&found.place, x));
+                    all.base.extend(all.places.iter().map(base));
+                } else {
+                    all.place_weights.extend(found.place);
+                }
                 all.gains.extend(found.gains);
                 all.constants.push(found.constant);
             }
@@ -196,8 +208,12 @@ impl<'a> OffUnits<'a> {
 
     /// What a unit has at most at a place but for the word and the heads' values; nothing for one that is never off.
     pub(super) fn base(&self, i: usize, place: usize) -> Option<i64> {
+        let place = place.min(self.places.len() - 1);
+        if let Some(base) = self.base.get(i * self.places.len() + place) {
+            return Some(*base).filter(|base| *base != i64::MAX);
+        }
         let weights = &self.place_weights[i * self.own[1].len()..(i + 1) * self.own[1].len()];
-        Some(self.constants[i]? + entry(weights, &self.places[place.min(self.places.len() - 1)]))
+        Some(self.constants[i]? + entry(weights, &self.places[place]))
     }
 
     /// The units of a gate.

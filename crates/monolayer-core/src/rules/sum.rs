@@ -205,6 +205,15 @@ pub fn sum(arithmetic: Arithmetic, terms: impl Iterator<Item = Term>) -> Option<
     rounded(arithmetic, &Totals::of(&terms, Some(format)), &terms)
 }
 
+/// A sum of terms that were added up before, and others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Together {
+    /// What [`sum`] finds.
+    Found(Option<Sum>),
+    /// It has to be asked.
+    Ask,
+}
+
 /// Terms that are known exactly, added up once for many sums that have them.
 #[derive(Debug, Clone, Copy)]
 pub struct Points {
@@ -234,23 +243,23 @@ impl Points {
         Some(Self { all, top, len: terms.len() })
     }
 
-    /// What [`sum`] finds for these and other terms; `Err` where that has to be asked.
+    /// What [`sum`] finds for these and other terms.
     ///
     /// In the units of [`sum`] nothing of these terms is lost, so that their sums are the same; and all of them are multiples of the
     /// spacing at the greatest partial sum, so that none is fine.
-    pub fn and(&self, arithmetic: Arithmetic, terms: &[Term]) -> Result<Option<Sum>, ()> {
+    pub fn and(&self, arithmetic: Arithmetic, terms: &[Term]) -> Together {
         let format = if let Arithmetic::Float { format, .. } = arithmetic { Some(format) } else { None };
         let mut all = Totals::within(terms, (self.top, self.len), format);
         let by = self.all.e - all.e;
         if by < 0 {
-            return Err(());
+            return Together::Ask;
         }
         (all.m, all.n) = (self.all.m << by, self.all.n);
         (all.positive, all.negative) = (self.all.positive << by, self.all.negative << by);
         terms.iter().for_each(|term| all.add(term));
         match format.map(|format| (format, all.greatest(format))) {
-            Some((format, k)) if self.all.e < (k - format.bits() + 1).max(format.least()) => Err(()),
-            _ => Ok(rounded(arithmetic, &all, terms)),
+            Some((format, k)) if self.all.e < (k - format.bits() + 1).max(format.least()) => Together::Ask,
+            _ => Together::Found(rounded(arithmetic, &all, terms)),
         }
     }
 }
