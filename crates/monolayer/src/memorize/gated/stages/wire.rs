@@ -75,7 +75,8 @@ impl Wire for String {
     }
 
     fn get(from: &mut &[u8]) -> Option<Self> {
-        let (text, rest) = from.split_at_checked(usize::get(from)?)?;
+        let length = usize::get(from)?;
+        let (text, rest) = from.split_at_checked(length)?;
         *from = rest;
         Self::from_utf8(text.to_vec()).ok()
     }
