@@ -7,7 +7,7 @@ import monolayer
 
 collect_ignore = [
     f"monolayer/{name}.py"
-    for name, needs in (("torch", "torch"), ("lens", "transformer_lens"))
+    for name, needs in (("torch", "torch"), ("lens", "transformer_lens"), ("cluster", "distributed"))
     if importlib.util.find_spec(needs) is None
 ]
 

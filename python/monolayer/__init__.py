@@ -23,7 +23,8 @@ Approximators?", ICLR 2024, arXiv 2307.14023.
 `context`, `train`     the contextual mapping alone; the same architecture, trained
 =====================  ==============================================================================
 
-`monolayer.torch` has the same models as plain PyTorch modules, `monolayer.lens` in TransformerLens.
+`monolayer.torch` has the same models as plain PyTorch modules, `monolayer.lens` in TransformerLens. `monolayer.cluster` memorizes
+large files on a Dask cluster.
 """
 from ._attention import attention
 from ._commands import claims, command, context, train
@@ -42,8 +43,8 @@ __all__ = [
 
 
 def __getattr__(name: str):
-    """`monolayer.torch` and `monolayer.lens` are imported when they are first used: they need PyTorch and TransformerLens."""
-    if name in ("torch", "lens"):
+    """These modules are imported when they are first used: they need PyTorch, TransformerLens and Dask."""
+    if name in ("torch", "lens", "cluster"):
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")
@@ -51,4 +52,4 @@ def __getattr__(name: str):
 
 
 def __dir__() -> list[str]:
-    return [*globals(), "lens", "torch"]
+    return [*globals(), "cluster", "lens", "torch"]

@@ -5,6 +5,7 @@
 
 mod approximate;
 mod attention;
+mod cluster;
 mod commands;
 mod dataset;
 mod job;
@@ -19,6 +20,11 @@ mod _native {
     use super::approximate::approximate;
     #[pymodule_export]
     use super::attention::{attention_f32, attention_f64, attention_gradients_f32, attention_gradients_f64};
+    #[pymodule_export]
+    use super::cluster::{
+        cluster_compile, cluster_counts, cluster_merge, cluster_names, cluster_number, cluster_pieces, cluster_read,
+        cluster_resolve, cluster_split, cluster_summary, cluster_task,
+    };
     #[pymodule_export]
     use super::commands::main;
     #[pymodule_export]

@@ -45,11 +45,18 @@ pub fn memorize(
     let compiled = job::run(py, progress, candidates, move |progress| {
         memorizer.on_progress(|tried, _gap| progress.add(tried)).compile(&data.get().data)
     })?;
-    Ok(Model { model: compiled.model().clone(), compiled: Some(compiled) })
+    Ok(Model::compiled(compiled))
+}
+
+impl Model {
+    /// A model that was compiled here.
+    pub fn compiled(compiled: Compiled) -> Self {
+        Self { model: compiled.model().clone(), compiled: Some(compiled) }
+    }
 }
 
 /// One option, by the name that the command line has for it.
-fn set<'a>(memorizer: Memorizer<'a>, name: &str, value: &Bound<'_, PyAny>) -> PyResult<Memorizer<'a>> {
+pub fn set<'a>(memorizer: Memorizer<'a>, name: &str, value: &Bound<'_, PyAny>) -> PyResult<Memorizer<'a>> {
     let text = || value.extract::<String>();
     let unknown = || Error::setting(format!("no option `{name}`"), "see help(monolayer.memorize)");
     Ok(match name {

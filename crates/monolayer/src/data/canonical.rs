@@ -1,9 +1,10 @@
 //! The canonical form of a dataset: one line of JSON per sequence, the same bytes for the same data from any container.
 //! Its hash is the hash of the dataset. The rules are those of docs/format.md; Python's `json.dumps` keeps them too.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
-use super::{Dataset, Labels, Names, Tokens, Vocabulary};
+use super::{Dataset, Labels, Names, Tokens, Vocabulary, Written};
 
 impl Dataset {
     /// Writes the canonical form.
@@ -21,13 +22,7 @@ impl Dataset {
         let mut line = String::new();
         for range in self.ranges() {
             line.clear();
-            line.push_str("{\"tokens\":");
-            tokens.list(range.clone(), &mut line);
-            if let Some(labels) = &labels {
-                line.push_str(",\"labels\":");
-                labels.list(range, &mut line);
-            }
-            line.push_str("}\n");
+            sequence(range, &tokens, labels.as_ref(), &mut line);
             out.write_all(line.as_bytes())?;
         }
         Ok(())
@@ -42,7 +37,9 @@ impl Dataset {
 
     fn token_texts(&self) -> Texts<'_> {
         match &self.tokens {
-            Tokens::Words { word_ids, vocabulary } => Texts::Words(word_ids, texts(vocabulary, self.written.tokens)),
+            Tokens::Words { word_ids, vocabulary } => {
+                Texts::Words(word_ids, texts(vocabulary, self.written.tokens).into())
+            }
             Tokens::Vectors { d, data } => Texts::Vectors(*d, data),
         }
     }
@@ -50,18 +47,60 @@ impl Dataset {
     fn label_texts(&self) -> Option<Texts<'_>> {
         match &self.labels {
             Labels::None => None,
-            Labels::Classes { label_ids, names } => Some(Texts::Classes(label_ids, texts(names, self.written.labels))),
+            Labels::Classes { label_ids, names } => {
+                Some(Texts::Classes(label_ids, texts(names, self.written.labels).into()))
+            }
             Labels::Vectors { d, data } => Some(Texts::Vectors(*d, data)),
         }
+    }
+}
+
+/// Appends the line of a sequence.
+fn sequence(range: std::ops::Range<usize>, tokens: &Texts, labels: Option<&Texts>, line: &mut String) {
+    line.push_str("{\"tokens\":");
+    tokens.list(range.clone(), line);
+    if let Some(labels) = labels {
+        line.push_str(",\"labels\":");
+        labels.list(range, line);
+    }
+    line.push_str("}\n");
+}
+
+/// The words and classes of a dataset as its canonical form has them.
+pub struct CanonicalNames {
+    /// The text of each word.
+    pub words: Vec<String>,
+    /// The text of each label.
+    pub labels: Vec<String>,
+}
+
+impl CanonicalNames {
+    /// The words and labels, as they were written.
+    pub fn new(words: &Vocabulary, labels: &Vocabulary, written: Written) -> Self {
+        Self { words: texts(words, written.tokens), labels: texts(labels, written.labels) }
+    }
+
+    /// The canonical form of sequences, each by its range of words and labels.
+    pub fn text(
+        &self,
+        words: &[u32],
+        labels: &[Option<u32>],
+        ranges: impl Iterator<Item = std::ops::Range<usize>>,
+    ) -> String {
+        let words = Texts::Words(words, Cow::Borrowed(&self.words));
+        let labels = Texts::Classes(labels, Cow::Borrowed(&self.labels));
+        let mut text = String::new();
+        ranges.for_each(|range| sequence(range, &words, Some(&labels), &mut text));
+        text
     }
 }
 
 /// Tokens or labels, ready to be written.
 enum Texts<'a> {
     /// An id each, and the text of each id.
-    Words(&'a [u32], Vec<String>),
+    Words(&'a [u32], Cow<'a, [String]>),
     /// The same for labels, where some may be free.
-    Classes(&'a [Option<u32>], Vec<String>),
+    Classes(&'a [Option<u32>], Cow<'a, [String]>),
     /// Their dimension and entries.
     Vectors(usize, &'a [f64]),
 }

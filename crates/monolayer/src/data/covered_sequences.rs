@@ -26,20 +26,57 @@ impl CoveredSequences {
     /// Those of a dataset. Sequences that differ in the order of their tokens only count once.
     pub fn of(data: &Dataset) -> Self {
         let ids = data.token_ids();
-        let multiset = |range: std::ops::Range<usize>| {
-            let mut tokens = ids[range].to_vec();
-            tokens.sort_unstable();
-            tokens
-        };
-        let multisets: HashSet<Vec<u32>> = data.ranges().map(multiset).collect();
-        let sequences = multisets.iter().try_fold(0_u128, |sum, tokens| sum.checked_add(orderings(tokens)?));
+        let multisets = Multisets::of(data.ranges().map(|range| &ids[range]));
+        let tokens = ids.iter().copied().collect::<HashSet<u32>>().len();
         let shortest = data.ranges().map(|range| range.len()).min().unwrap_or(0);
-        let longest = data.longest();
-        let tokens = ids.iter().copied().collect::<HashSet<u32>>().len() as u128;
+        Self::new(&multisets, tokens, (shortest, data.longest()))
+    }
+
+    /// From the multisets of all sequences, the number of different tokens, and the shortest and the longest length.
+    pub(crate) fn new(multisets: &Multisets, tokens: usize, (shortest, longest): (usize, usize)) -> Self {
+        let different = multisets.0.as_ref();
+        let sequences =
+            different.and_then(|all| all.iter().try_fold(0_u128, |sum, &(_, orders)| sum.checked_add(orders)));
         // Nothing else has these lengths and tokens, so that as many as there are is all of them.
-        let mut all = (shortest..=longest).map(|length| tokens.checked_pow(u32::try_from(length).ok()?));
+        let mut all = (shortest..=longest).map(|length| (tokens as u128).checked_pow(u32::try_from(length).ok()?));
         let all = all.try_fold(0_u128, |sum, power| sum.checked_add(power?));
         Self { sequences, all_lengths: (sequences.is_some() && all == sequences).then_some((shortest, longest)) }
+    }
+}
+
+/// The different multisets of tokens of some sequences, by half of their BLAKE3 hashes, in order, and how many orders each has;
+/// none where one of them has more than 2^128.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Multisets(pub Option<Vec<(u128, u128)>>);
+
+impl Multisets {
+    /// Those of some sequences.
+    pub fn of<'a>(sequences: impl Iterator<Item = &'a [u32]>) -> Self {
+        let (mut sorted, mut bytes) = (Vec::new(), Vec::new());
+        let one = |tokens: &[u32]| {
+            sorted.clear();
+            sorted.extend_from_slice(tokens);
+            sorted.sort_unstable();
+            bytes.clear();
+            bytes.extend(sorted.iter().flat_map(|token| token.to_le_bytes()));
+            let half = blake3::hash(&bytes).as_bytes().first_chunk().map_or(0, |half| u128::from_le_bytes(*half));
+            orderings(&sorted).map(|orders| (half, orders))
+        };
+        Self::different(sequences.map(one).collect())
+    }
+
+    /// Those of several lists together.
+    pub fn joined(parts: Vec<Self>) -> Self {
+        let lists: Option<Vec<Vec<(u128, u128)>>> = parts.into_iter().map(|part| part.0).collect();
+        Self::different(lists.map(|lists| lists.concat()))
+    }
+
+    fn different(mut list: Option<Vec<(u128, u128)>>) -> Self {
+        if let Some(list) = &mut list {
+            list.sort_unstable();
+            list.dedup();
+        }
+        Self(list)
     }
 }
 

@@ -26,8 +26,10 @@ mod word_majority;
 mod zipf;
 
 pub use ambiguous::ambiguous_corpus;
+pub(crate) use canonical::CanonicalNames;
 pub use class_name::ClassName;
 pub use covered_sequences::CoveredSequences;
+pub(crate) use covered_sequences::Multisets;
 pub use dataset::{Dataset, Labels, Names, Orderings, Tokens, Vocabulary, Written};
 pub use label_scheme::LabelScheme;
 pub use readers::{Column, DataOptions, Format, Reading, thousands_apart};

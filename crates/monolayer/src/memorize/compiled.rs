@@ -7,7 +7,7 @@ use super::deep::Packing;
 use super::proof_constants::PaperProof;
 use super::settings::Method;
 use super::vectors::proof::OutputProof;
-use crate::data::Dataset;
+use crate::data::{CoveredSequences, Dataset};
 use crate::error::Result;
 use crate::model::certificate::{self, CertifiedData, Claim};
 use crate::model::{AnyModel, ModelNames, Source, Storage};
@@ -52,8 +52,13 @@ pub(super) struct Right {
 impl Right {
     /// Counts the tokens that are right, and the sequences in which no labeled token is wrong.
     pub fn new(data: &Dataset, right: &[bool]) -> Self {
-        let tokens = right.iter().filter(|&&right| right).count();
-        Self { tokens, sequences: data.sequences_right(|t| right[t]) }
+        Self::with_free(data, right, |t| data.is_free(t))
+    }
+
+    /// The same where it is known otherwise which tokens are free.
+    pub fn with_free(data: &Dataset, right: &[bool], is_free: impl Fn(usize) -> bool) -> Self {
+        let fine = |range: &std::ops::Range<usize>| range.clone().all(|t| right[t] || is_free(t));
+        Self { tokens: right.iter().filter(|&&right| right).count(), sequences: data.ranges().filter(fine).count() }
     }
 }
 
@@ -228,8 +233,12 @@ impl Compiled {
 
     /// What is proved of all tokens holds for every order of a sequence where nothing tells places apart (`blind`): a program that
     /// runs on another order is one that runs on this order and adds up in another.
-    pub(super) fn claim_orderings(&mut self, data: &Dataset, blind: bool) {
-        let asked = data.tokens() - self.free.len();
+    pub(super) fn claim_orderings(
+        &mut self,
+        blind: bool,
+        covered: impl FnOnce() -> Result<CoveredSequences>,
+    ) -> Result<()> {
+        let asked = self.proved.len() - self.free.len();
         let whole = |claim: &Claim| match claim {
             Claim::Labels { arithmetic, right, .. } if *right == asked && asked > 0 => Some(arithmetic.clone()),
             _ => None,
@@ -237,8 +246,9 @@ impl Compiled {
         // One arithmetic is enough: the model's own comes first.
         if let Some(arithmetic) = self.claims.iter().find_map(whole).filter(|_| blind) {
             let labels = self.claims.iter().take_while(|claim| matches!(claim, Claim::Labels { .. })).count();
-            self.claims.insert(labels, Claim::orderings(&arithmetic, data));
+            self.claims.insert(labels, Claim::orderings(&arithmetic, covered()?));
         }
+        Ok(())
     }
 
     /// Writes the model directory with its certificate and names, whole or not at all.

@@ -5,12 +5,14 @@
 //! quotients before or after the second. The float here is the result of one such program in double precision, so the same
 //! bound holds for it.
 
+use super::gated::stages::wire::{Wire, fields};
 use super::gated::stored::Stored;
 use crate::arithmetic::float_model::{ANY_GRID, DOUBLE, FloatFormat, Up, sum_above, sum_below};
 use crate::arithmetic::matrix::Matrix;
 use crate::arithmetic::parallel;
 use crate::arithmetic::softmax_error::{InnerProduct, Softmax};
 use crate::context_map::{View, seen_projections};
+use crate::paper::mask::Mask;
 
 /// The inner products of all words and places with some weights.
 struct Products {
@@ -128,42 +130,97 @@ impl IdReader {
     /// The ids of some tokens.
     pub fn ids(&self, view: &View, tokens: &[usize]) -> Vec<ContextId> {
         let keys = self.keys(view);
-        parallel::map_slice(tokens, |&t| self.id(view, &keys, t, &mut Vec::new()))
+        parallel::map_slice(tokens, |&t| {
+            let (sequence, place) = view.place(t);
+            let p = &keys.p[view.offsets[sequence]..view.offsets[sequence + 1]];
+            self.id(&view.mask, (p, keys.worst[sequence]), (view.token_ids[t], place), &mut Vec::new())
+        })
     }
 
-    /// Calls `see` with some tokens, one after the other, and their ids.
-    pub fn each(&self, view: &View, tokens: &[usize], mut see: impl FnMut(usize, &ContextId)) {
-        let (keys, mut room) = (self.keys(view), Vec::new());
-        tokens.iter().for_each(|&t| see(t, &self.id(view, &keys, t, &mut room)));
+    /// Calls `see` with all tokens of sequences, one after the other, and their ids. A sequence is the number of its first
+    /// token and its words.
+    pub fn each<'a>(
+        &self,
+        sequences: impl Iterator<Item = (usize, &'a [u32])>,
+        mask: &Mask,
+        mut see: impl FnMut(usize, &ContextId),
+    ) {
+        let (mut p, mut room) = (Vec::new(), Vec::new());
+        for (start, words) in sequences {
+            p.clear();
+            let worst = self.sequence_keys(words, &mut p);
+            for (place, &word) in words.iter().enumerate() {
+                see(start + place, &self.id(mask, (&p, worst), (word, place), &mut room));
+            }
+        }
     }
 
-    fn id(&self, view: &View, keys: &SequenceKeys, t: usize, room: &mut Vec<f64>) -> ContextId {
-        let (sequence, place) = view.place(t);
-        let p = &keys.p[view.offsets[sequence]..view.offsets[sequence + 1]];
-        let seen = seen_projections(&view.mask, self.start.map(|key| key.value), p, place, room);
-        let query = self.queries.at(view.token_ids[t], view.vectors.first_place() + place);
-        ContextId::new(seen, keys.worst[sequence], query, self.terms)
+    /// The id of a word at a place of a sequence with these projections.
+    fn id(
+        &self,
+        mask: &Mask,
+        (p, worst): (&[f64], InnerProduct),
+        (word, place): (u32, usize),
+        room: &mut Vec<f64>,
+    ) -> ContextId {
+        let seen = seen_projections(mask, self.start.map(|key| key.value), p, place, room);
+        let query = self.queries.at(word, self.first_place() + place);
+        ContextId::new(seen, worst, query, self.terms)
+    }
+
+    /// The row of places of the first token: the start token has the first.
+    fn first_place(&self) -> usize {
+        usize::from(self.start.is_some())
     }
 
     fn keys(&self, view: &View) -> SequenceKeys {
-        let (start, first) = (self.start, view.vectors.first_place());
         let mut p = Vec::with_capacity(view.token_ids.len());
-        let mut worst = Vec::with_capacity(view.offsets.len());
-        for window in view.offsets.windows(2) {
-            let mut sequence = InnerProduct { value: 0.0, size: Up::ZERO, grid: ANY_GRID };
-            let mut include = |key: InnerProduct| {
-                sequence.size = sequence.size.max(key.size);
-                sequence.grid = sequence.grid.min(key.grid);
-            };
-            start.into_iter().for_each(&mut include);
-            for (place, &word) in (first..).zip(&view.token_ids[window[0]..window[1]]) {
-                let key = self.keys.at(word, place);
-                p.push(key.value);
-                include(key);
-            }
-            worst.push(sequence);
-        }
+        let keys = |window: &[usize]| self.sequence_keys(&view.token_ids[window[0]..window[1]], &mut p);
+        let worst = view.offsets.windows(2).map(keys).collect();
         SequenceKeys { p, worst }
+    }
+
+    /// Appends the projections of a sequence, and returns the worst.
+    fn sequence_keys(&self, words: &[u32], p: &mut Vec<f64>) -> InnerProduct {
+        let mut worst = InnerProduct { value: 0.0, size: Up::ZERO, grid: ANY_GRID };
+        let mut include = |key: InnerProduct| {
+            worst.size = worst.size.max(key.size);
+            worst.grid = worst.grid.min(key.grid);
+        };
+        self.start.into_iter().for_each(&mut include);
+        for (place, &word) in (self.first_place()..).zip(words) {
+            let key = self.keys.at(word, place);
+            p.push(key.value);
+            include(key);
+        }
+        worst
+    }
+}
+
+impl Wire for InnerProduct {
+    fn put(&self, out: &mut Vec<u8>) {
+        (self.value, self.size.get(), self.grid).put(out);
+    }
+
+    fn get(from: &mut &[u8]) -> Option<Self> {
+        let (value, size, grid) = Wire::get(from)?;
+        Some(Self { value, size: Up::new(size), grid })
+    }
+}
+
+fields!(Products { words, places });
+
+impl Wire for IdReader {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.keys.put(out);
+        self.queries.put(out);
+        (self.terms, self.start.into_iter().collect::<Vec<_>>()).put(out);
+    }
+
+    fn get(from: &mut &[u8]) -> Option<Self> {
+        let (keys, queries) = (Wire::get(from)?, Wire::get(from)?);
+        let (terms, mut start) = <(usize, Vec<InnerProduct>)>::get(from)?;
+        Some(Self { keys, queries, terms, start: start.pop() })
     }
 }
 

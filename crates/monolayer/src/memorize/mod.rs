@@ -11,6 +11,8 @@ pub mod proof_constants;
 mod settings;
 pub mod vectors;
 
+pub use gated::stages::cluster;
+
 pub use compiled::{Compiled, DeepDetails, Details, GatedDetails, HingeDetails};
 pub use label_counts::{LabelCounts, least_parameters};
 pub use settings::{Effort, MEMORY, Memorizer, Method, Precision, SPARE};
@@ -22,7 +24,7 @@ use alphabet::Choice;
 use crate::data::context::{self, Contexts, check_mask};
 use crate::data::free_label::FREE_NAME;
 use crate::data::positions::Positions;
-use crate::data::{Dataset, END_OF_TEXT, Orderings, Vocabulary};
+use crate::data::{CoveredSequences, Dataset, END_OF_TEXT, Orderings, Vocabulary};
 use crate::error::{Error, Result};
 use crate::model::{SequenceDomain, Source, TextSource};
 use crate::paper::mask::Mask;
@@ -70,7 +72,7 @@ impl Memorizer<'_> {
             ));
         }
         let compiled = match (method, self.precision) {
-            (Method::Gated, _) if gated::stages::fit(self, data) => gated::stages::memorize(data, self),
+            (Method::Gated, _) if gated::stages::fit(self, data) => return gated::stages::memorize(data, self),
             (Method::Gated, _) => gated::memorize_words(data, self, None),
             (Method::Plateau, Precision::Exact) => vectors::memorize_exactly(data, self),
             (Method::Plateau | Method::Interpolate, _) => vectors::memorize_vectors(data, self, method),
@@ -81,7 +83,17 @@ impl Memorizer<'_> {
     }
 
     /// What a compiled model's source says of the data, and how its numbers are to be stored.
-    fn finish(&self, data: &Dataset, mut compiled: Compiled) -> Result<Compiled> {
+    fn finish(&self, data: &Dataset, compiled: Compiled) -> Result<Compiled> {
+        self.finish_with(data, compiled, || Ok(CoveredSequences::of(data)))
+    }
+
+    /// The same where it is known otherwise what sequences the data covers: `data` may be without its tokens.
+    fn finish_with(
+        &self,
+        data: &Dataset,
+        mut compiled: Compiled,
+        covered: impl FnOnce() -> Result<CoveredSequences>,
+    ) -> Result<Compiled> {
         compiled.storage = self.storage;
         let positions = compiled.model.config().max_length.is_some();
         // Counting all contexts would take more memory than stages do.
@@ -94,7 +106,7 @@ impl Memorizer<'_> {
             *labels = counts;
             *domain = Some(SequenceDomain::of(data, &self.mask, positions));
         }
-        compiled.claim_orderings(data, self.mask == Mask::None && !positions);
+        compiled.claim_orderings(self.mask == Mask::None && !positions, covered)?;
         Ok(compiled)
     }
 

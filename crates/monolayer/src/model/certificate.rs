@@ -102,8 +102,8 @@ impl Claim {
     }
 
     /// Every order of a dataset's sequences, of which every token is proved.
-    pub(crate) fn orderings(arithmetic: &str, data: &Dataset) -> Self {
-        let CoveredSequences { sequences, all_lengths } = CoveredSequences::of(data);
+    pub(crate) fn orderings(arithmetic: &str, covered: CoveredSequences) -> Self {
+        let CoveredSequences { sequences, all_lengths } = covered;
         let sequences = sequences.map(|sequences| sequences.to_string());
         Self::Orderings { arithmetic: arithmetic.to_owned(), sequences, all_lengths }
     }
@@ -152,12 +152,12 @@ pub struct CertifiedData {
 impl CertifiedData {
     /// A dataset, `impossible` tokens of which contradict their context.
     pub fn new(data: &Dataset, impossible: usize) -> Self {
-        Self::hashed(data, data.hash(), impossible)
+        Self::hashed(data, data.hash(), impossible, data.free())
     }
 
-    /// The same for a dataset whose hash is known.
-    pub(crate) fn hashed(data: &Dataset, hash: String, impossible: usize) -> Self {
-        Self { hash, tokens: data.tokens(), sequences: data.sequences(), impossible, free: data.free() }
+    /// The same for a dataset whose hash is known, and how many tokens have a free label.
+    pub(crate) fn hashed(data: &Dataset, hash: String, impossible: usize, free: usize) -> Self {
+        Self { hash, tokens: data.tokens(), sequences: data.sequences(), impossible, free }
     }
 
     /// The hash of the dataset.

@@ -8,6 +8,7 @@ mod json_lines;
 mod lines;
 mod numpy;
 mod options;
+mod pieces;
 mod reading;
 mod recognize;
 mod safetensors_arrays;

@@ -126,11 +126,11 @@ pub(super) fn read<'a>(name: &str, mut reader: Box<dyn Read + 'a>, options: &Dat
 }
 
 /// A file whose format is known.
-struct RecognizedFile<'a> {
-    name: &'a str,
-    format: Format,
-    file_start: FileStart,
-    options: &'a DataOptions,
+pub(super) struct RecognizedFile<'a> {
+    pub(super) name: &'a str,
+    pub(super) format: Format,
+    pub(super) file_start: FileStart,
+    pub(super) options: &'a DataOptions,
 }
 
 impl RecognizedFile<'_> {
@@ -181,7 +181,7 @@ impl RecognizedFile<'_> {
     }
 
     /// CoNLL columns, by their own reader or, with a header, comments or options, as a table.
-    fn columns(&self, bytes: &[u8]) -> Result<Reading> {
+    pub(super) fn columns(&self, bytes: &[u8]) -> Result<Reading> {
         let (name, options) = (self.name, self.options);
         let shape = LineShape::of(&self.file_start);
         let mut style = shape.style(shape.conll_split());
@@ -210,7 +210,7 @@ impl RecognizedFile<'_> {
     }
 
     /// By the plain reader of the format.
-    fn plain(&self, reader: impl Read) -> Result<Reading> {
+    pub(super) fn plain(&self, reader: impl Read) -> Result<Reading> {
         let (name, format) = (self.name, self.format);
         let read = Dataset::read(name, format, reader);
         let data = read.map_err(|error| match error {
@@ -256,7 +256,7 @@ impl RecognizedFile<'_> {
 
     /// Whether the first line is an object with `tokens`, perhaps with `labels`, and nothing else, no label being a float; or no object at all, so that
     /// its reader says what is wrong.
-    fn has_plain_fields(&self) -> bool {
+    pub(super) fn has_plain_fields(&self) -> bool {
         let lines = self.file_start.lines();
         let first = lines.iter().find(|line| !line.trim_ascii().is_empty());
         let Some(Ok(serde_json::Value::Object(object))) = first.map(|line| serde_json::from_slice(line)) else {

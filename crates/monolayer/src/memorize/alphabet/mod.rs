@@ -48,6 +48,12 @@ pub struct Choice {
     pub candidates: usize,
 }
 
+/// Whether an alphabet is small, so that there is a choice.
+pub fn is_small(data: &Dataset) -> bool {
+    let Tokens::Words { vocabulary, .. } = &data.tokens else { return false };
+    (vocabulary.len() + 1) * data.longest() <= MOST_QUERIES && data.tokens() <= MOST_TOKENS
+}
+
 impl Choice {
     /// Chooses for a dataset, or not at all: where it is no small alphabet, where the embedding or the positions are given, or
     /// where no scalars were found that tell all contexts apart.
@@ -58,8 +64,7 @@ impl Choice {
         };
         let given = memorizer.wanted.embedding.is_some() || memorizer.text.is_some() || memorizer.unknown;
         let positions = matches!(memorizer.positions, Positions::Auto | Positions::None);
-        let small = (vocabulary.len() + 1) * data.longest() <= MOST_QUERIES && data.tokens() <= MOST_TOKENS;
-        if given || !positions || !small || label_ids.iter().all(Option::is_none) {
+        if given || !positions || !is_small(data) || label_ids.iter().all(Option::is_none) {
             return None;
         }
         let sequences = Sequences {

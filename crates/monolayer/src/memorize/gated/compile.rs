@@ -13,7 +13,7 @@ use crate::context_map::search::{Search, SearchResult};
 use crate::context_map::{ContextMap, Groups, View, standard_deviation};
 use crate::data::context::Agreement;
 use crate::data::token_vectors::TokenVectors;
-use crate::data::{Dataset, Labels, Orderings, Tokens, Vocabulary};
+use crate::data::{Dataset, Labels, Orderings, Tokens, Vocabulary, Written};
 use crate::error::{Error, Result};
 use crate::memorize::alphabet::Choice;
 use crate::memorize::compiled::{Compiled, Details, GatedDetails, Right};
@@ -249,7 +249,7 @@ impl Compilation<'_> {
             right: Right::new(data, &come_out),
             model: model.into(),
             claims,
-            data: CertifiedData::hashed(data, self.hash.clone(), impossible.len()),
+            data: CertifiedData::hashed(data, self.hash.clone(), impossible.len(), data.free()),
             impossible: impossible.clone(),
             free: free.clone(),
             proved,
@@ -330,24 +330,36 @@ pub(super) fn right<R: Real>(model: &Model<R>, data: &Dataset, tokens: &[usize])
         return Ok(Vec::new());
     }
     let word_ids = ranges.iter().flat_map(|range| &ids[range.clone()]).copied().collect();
+    let labels: Vec<Option<u32>> = ranges.iter().flat_map(|range| &labels[range.clone()]).copied().collect();
+    right_of(model, vocabulary, (word_ids, &labels), &ranges, tokens)
+}
+
+/// The same from the words and labels of the sequences that the tokens are in, and where these stand in the dataset.
+pub(super) fn right_of<R: Real>(
+    model: &Model<R>,
+    vocabulary: &Vocabulary,
+    (word_ids, labels): (Vec<u32>, &[Option<u32>]),
+    ranges: &[std::ops::Range<usize>],
+    tokens: &[usize],
+) -> Result<Vec<usize>> {
     let mut offsets = vec![0];
     offsets.extend(ranges.iter().scan(0, |end, range| {
         *end += range.len();
         Some(*end)
     }));
     let part = Dataset {
-        name: data.name.clone(),
+        name: String::new(),
         tokens: Tokens::Words { word_ids, vocabulary: vocabulary.clone() },
         labels: Labels::None,
         offsets,
         lines: Vec::new(),
         warnings: Vec::new(),
-        written: data.written,
+        written: Written::default(),
         orderings: Orderings::Given,
     };
-    let kept: Vec<usize> = ranges.into_iter().flatten().collect();
+    let kept: Vec<usize> = ranges.iter().cloned().flatten().collect();
     let is_right = |t: usize, scores: &[R]| {
-        let Some(label) = labels[kept[t]].map(|label| label as usize) else { return false };
+        let Some(label) = labels[t].map(|label| label as usize) else { return false };
         let own = scores[label];
         let first = scores.iter().position(|&x| x >= own);
         tokens.binary_search(&kept[t]).is_ok() && scores.iter().all(|x| x.finite() && *x <= own) && first == Some(label)

@@ -1,11 +1,11 @@
 //! Units and proofs for one projection, and the model they make.
 
-use std::collections::HashSet;
+use std::borrow::Cow;
 
-use super::contexts::{ContextRule, GroupContext, seen_tokens};
+use super::contexts::{ContextRule, GroupContext};
 use super::hinge_groups::{GroupBuilder, GroupUnits};
-use super::ids::{Ids, RoundedId};
-use super::shard::Shard;
+use super::ids::{IdPass, Ids, RoundedId};
+use super::passes::{ContextTokenPass, FreePass, Runner, SequencePass, WordTokenPass};
 use super::word_blocks::{WordTargets, WordUnits};
 use super::word_groups::WordLabels;
 use super::{Grouped, LabelCodes, Names};
@@ -21,21 +21,23 @@ use crate::data::{Dataset, Vocabulary};
 use crate::error::Result;
 use crate::memorize::compiled::{Compiled, Details, GatedDetails, Right};
 use crate::memorize::gated::assembly::Assembly;
-use crate::memorize::gated::compile::right;
+use crate::memorize::gated::compile::right_of;
 use crate::memorize::gated::off_units::Token;
 use crate::memorize::gated::stored::Stored;
 use crate::memorize::gated::token_units::ScoreParts;
 use crate::memorize::gated::unit_names::UnitNamer;
 use crate::memorize::gated::{DEFAULT_STRENGTH, Gated, Unit, columns, label_output};
+use crate::memorize::id_rounding::IdReader;
 use crate::memorize::settings::{Memorizer, Method};
 use crate::model::certificate::{CertifiedData, Claim};
 use crate::model::{AnyModel, Model, ModelNames, Storage};
 
 /// Everything that is known before a projection is.
-pub struct Stages<'a> {
+pub struct Stages<'a, R> {
+    /// The dataset, perhaps without its tokens: they are where passes run.
     pub data: &'a Dataset,
     pub memorizer: &'a Memorizer<'a>,
-    pub shards: &'a [Shard<'a>],
+    pub runner: &'a R,
     pub labels: &'a WordLabels,
     pub groups: &'a Grouped,
     pub vectors: &'a TokenVectors,
@@ -62,7 +64,7 @@ struct Built {
     range: (f64, f64),
 }
 
-impl Stages<'_> {
+impl<S: Runner> Stages<'_, S> {
     /// The model of a projection in the numbers of `R`, and what can be proved of it. Nothing where two ids are too close.
     pub fn build<R: Real>(&self, map: &ContextMap, candidates: usize) -> Result<Option<Compiled>>
     where
@@ -136,7 +138,8 @@ impl Stages<'_> {
 
     fn units(&self, parts: &ScoreParts, format: FloatFormat, round: fn(f64) -> f64) -> Result<Option<Built>> {
         let contexts = &self.groups.found.contexts;
-        let ids = Ids::new(self.shards, contexts, (self.vectors, &self.memorizer.mask), &parts.stored, &format);
+        let mask = Cow::Borrowed(&self.memorizer.mask);
+        let ids = Ids::new(self.runner, contexts, &IdPass { reader: IdReader::new(&parts.stored), mask, format })?;
         let word_units = self.word_units(&parts.stored.words)?;
         let distance = |codes: &Matrix<f64>| far_codes::distance(codes.cols, codes.rows).unwrap_or(0);
         let builder = GroupBuilder {
@@ -210,24 +213,20 @@ impl Stages<'_> {
     {
         let data = self.data;
         let impossible = &self.groups.found.impossible;
-        let free: Vec<usize> = self
-            .shards
-            .iter()
-            .flat_map(|s| (0..s.labels.len()).filter(|&t| s.labels[t].is_none()).map(|t| s.first + t))
-            .collect();
+        let free = self.runner.pass(&FreePass {}, &[])?;
         let possible = data.tokens() - impossible.len() - free.len();
-        let open = self.unproved(built, 0);
+        let open = self.unproved(built, 0)?;
         let mut proved = vec![true; data.tokens()];
         open.iter().chain(impossible).chain(&free).for_each(|&t| proved[t] = false);
         let mut come_out = proved.clone();
-        right(&model, data, &open)?.into_iter().for_each(|t| come_out[t] = true);
+        self.right(&model, &open)?.into_iter().for_each(|t| come_out[t] = true);
         let claim = |name: &str, open: &[usize], k: usize| {
             Claim::labels(name, data, possible - open.len(), open, built.smallest_ratio(k, &self.labels.free))
         };
         let mut claims = vec![claim(R::NAME, &open, 0)];
         let mut ratios = vec![built.smallest_ratio(0, &self.labels.free)];
         if R::NAME != f64::NAME {
-            claims.push(claim(f64::NAME, &self.unproved(built, 1), 1));
+            claims.push(claim(f64::NAME, &self.unproved(built, 1)?, 1));
             ratios.push(built.smallest_ratio(1, &self.labels.free));
         }
         if possible == 0 {
@@ -236,10 +235,10 @@ impl Stages<'_> {
         claims.extend(Claim::rank_one());
         Ok(Compiled {
             method: Method::Gated,
-            right: Right::new(data, &come_out),
+            right: Right::with_free(data, &come_out, |t| free.binary_search(&t).is_ok()),
             model: model.into(),
             claims,
-            data: CertifiedData::hashed(data, self.hash.clone(), impossible.len()),
+            data: CertifiedData::hashed(data, self.hash.clone(), impossible.len(), free.len()),
             impossible: impossible.clone(),
             free,
             proved,
@@ -257,44 +256,47 @@ impl Stages<'_> {
         })
     }
 
+    /// Which of some tokens, in order, the model computes right.
+    fn right<R: Real>(&self, model: &Model<R>, tokens: &[usize]) -> Result<Vec<usize>> {
+        let offsets = &self.data.offsets;
+        let mut sequences: Vec<usize> =
+            tokens.iter().map(|&t| offsets.partition_point(|&start| start <= t) - 1).collect();
+        sequences.dedup();
+        if sequences.is_empty() {
+            return Ok(Vec::new());
+        }
+        let starts: Vec<usize> = sequences.iter().map(|&i| offsets[i]).collect();
+        let (word_ids, labels) = self.runner.pass(&SequencePass {}, &starts)?;
+        right_of(
+            model,
+            self.vocabulary,
+            (word_ids, &labels),
+            &sequences.iter().map(|&i| self.data.range(i)).collect::<Vec<_>>(),
+            tokens,
+        )
+    }
+
     /// The possible tokens whose labels are not proved, in the model's numbers or in double precision.
-    fn unproved(&self, built: &Built, k: usize) -> Vec<usize> {
-        let contexts = &self.groups.found.contexts;
-        let bad: Vec<&GroupContext> =
-            (0..contexts.len()).filter(|&i| built.contexts[i][k] <= 1.0).map(|i| &contexts[i]).collect();
+    fn unproved(&self, built: &Built, k: usize) -> Result<Vec<usize>> {
+        let found = self.groups.found.contexts.iter().zip(&built.contexts);
+        let bad = found.filter(|(_, ratios)| ratios[k] <= 1.0).map(|(context, _)| (context.group, context.key));
+        let contexts: Vec<(u32, [u64; 2])> = bad.collect();
+        let groups = || Cow::Borrowed(&self.groups.table);
+        let positions = self.vectors.positions.is_some();
         let mut open = Vec::new();
-        if let (Some(first), Some(last)) = (bad.first(), bad.last()) {
-            let keys: HashSet<(u32, [u64; 2])> = bad.iter().map(|context| (context.group, context.key)).collect();
-            let positions = self.vectors.positions.is_some();
-            let start = self.start.map(|_| START);
-            let rule = ContextRule { start, mask: &self.memorizer.mask, positions };
-            let seen = seen_tokens(self.shards, &self.groups.table, &rule, &(first.group..last.group + 1));
-            open.extend(seen.iter().filter(|seen| keys.contains(&(seen.group, seen.key))).map(|seen| seen.token));
+        if !contexts.is_empty() {
+            let (start, mask) = (self.start.map(|_| START), Cow::Borrowed(&self.memorizer.mask));
+            let rule = ContextRule { start, mask, positions };
+            open.extend(self.runner.pass(&ContextTokenPass { groups: groups(), rule, contexts }, &[])?);
         }
         if built.words.iter().zip(&self.labels.free).any(|(ratios, free)| ratios[k] <= 1.0 && !free) {
-            open.extend(self.tokens_of_words(built, |w| built.words[w as usize][k] <= 1.0));
+            let words = built.words.iter().map(|ratios| ratios[k] <= 1.0).collect();
+            let live = built.groups.iter().map(|(group, _)| *group).collect();
+            open.extend(self.runner.pass(&WordTokenPass { groups: groups(), live, words, positions }, &[])?);
         }
         open.retain(|t| self.groups.found.impossible.binary_search(t).is_err());
         open.sort_unstable();
-        open
-    }
-
-    /// The labeled tokens of some words that are in no group with contexts.
-    fn tokens_of_words(&self, built: &Built, wanted: impl Fn(u32) -> bool) -> Vec<usize> {
-        let live: HashSet<u32> = built.groups.iter().map(|(group, _)| *group).collect();
-        let positions = self.vectors.positions.is_some();
-        let mut tokens = Vec::new();
-        for shard in self.shards {
-            for (start, words) in shard.sequences() {
-                for (place, &word) in words.iter().enumerate().filter(|&(_, &word)| wanted(word)) {
-                    let group = self.groups.table.get(word, if positions { place as u32 } else { 0 });
-                    if shard.labels[start + place].is_some() && !group.is_some_and(|group| live.contains(&group)) {
-                        tokens.push(shard.first + start + place);
-                    }
-                }
-            }
-        }
-        tokens
+        Ok(open)
     }
 }
 

@@ -1,24 +1,28 @@
 //! Contexts (Definition 2) of ambiguous words: their labels, and the tokens that contradict them.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use rayon::prelude::*;
 
 use super::shard::Shard;
+use super::wire::fields;
 use super::word_groups::GroupTable;
-use crate::arithmetic::parallel;
 use crate::data::context::ContextKeys;
 use crate::paper::mask::Mask;
 
 /// What tells contexts apart.
+#[derive(Clone)]
 pub struct ContextRule<'a> {
     /// The start token, as [`ContextKeys`] has it.
     pub start: Option<u32>,
     /// Which tokens a query sees.
-    pub mask: &'a Mask,
+    pub mask: Cow<'a, Mask>,
     /// Whether places count.
     pub positions: bool,
 }
+
+fields!(borrowing ContextRule { start, mask, positions });
 
 /// A labeled token of a group, and its context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +39,8 @@ pub struct SeenToken {
     pub visible: u32,
 }
 
+fields!(SeenToken { group, label, key, token, visible });
+
 /// A context of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupContext {
@@ -48,6 +54,8 @@ pub struct GroupContext {
     pub token: usize,
 }
 
+fields!(GroupContext { group, label, key, token });
+
 /// The contexts of groups, and the tokens with another label than their context.
 #[derive(Debug, Default)]
 pub struct GroupContexts {
@@ -57,26 +65,46 @@ pub struct GroupContexts {
     pub impossible: Vec<usize>,
 }
 
+fields!(GroupContexts { contexts, impossible });
+
 impl GroupContexts {
-    /// The contexts of all groups, as many groups at a time as there is memory for. Groups whose contexts turn out to have
-    /// their word's base label alone are left out: nothing needs to be told apart there.
-    pub fn new(shards: &[Shard], groups: &GroupTable, rule: &ContextRule, memory: usize) -> Self {
+    /// Contexts, in order of groups and keys, from all of their labeled tokens.
+    pub fn of(mut seen: Vec<SeenToken>) -> Self {
         let mut all = Self::default();
-        for range in portions(groups, memory) {
-            let mut seen = seen_tokens(shards, groups, rule, &range);
-            // A token has one context, so that the order is the same however tokens came.
-            seen.par_sort_unstable_by_key(|seen| (seen.group, seen.key, seen.token));
-            for group in seen.chunk_by(|a, b| a.group == b.group) {
-                let base = groups.base[groups.keys[group[0].group as usize].0.0 as usize];
-                let first = all.contexts.len();
-                for context in group.chunk_by(|a, b| a.key == b.key) {
-                    all.add(context);
-                }
-                if all.contexts[first..].iter().all(|context| context.label == base) {
-                    all.contexts.truncate(first);
-                }
+        // A token has one context, so that the order is the same however tokens came.
+        seen.par_sort_unstable_by_key(|seen| (seen.group, seen.key, seen.token));
+        seen.chunk_by(|a, b| (a.group, a.key) == (b.group, b.key)).for_each(|context| all.add(context));
+        all
+    }
+
+    /// Without the groups whose contexts turn out to have their word's base label alone: nothing needs to be told apart there.
+    #[must_use]
+    pub fn without_base(mut self, groups: &GroupTable) -> Self {
+        let mut kept = 0;
+        let mut first = 0;
+        while first < self.contexts.len() {
+            let group = self.contexts[first].group;
+            let base = groups.base[groups.keys[group as usize].0.0 as usize];
+            let count = self.contexts[first..].iter().take_while(|context| context.group == group).count();
+            if self.contexts[first..first + count].iter().any(|context| context.label != base) {
+                self.contexts.copy_within(first..first + count, kept);
+                kept += count;
             }
+            first += count;
         }
+        self.contexts.truncate(kept);
+        self
+    }
+
+    /// Those of several lists of other contexts each.
+    pub fn joined(parts: Vec<Self>) -> Self {
+        let mut all = Self::default();
+        for part in parts {
+            all.contexts.extend(part.contexts);
+            all.impossible.extend(part.impossible);
+        }
+        // Where the lists are of groups in order, nothing moves.
+        all.contexts.par_sort_by_key(|context| (context.group, context.key));
         all.impossible.sort_unstable();
         all
     }
@@ -99,47 +127,29 @@ impl GroupContexts {
     }
 }
 
-/// Groups that are looked at together.
-fn portions(groups: &GroupTable, memory: usize) -> Vec<Range<u32>> {
-    let most = (memory / size_of::<SeenToken>()).max(1) as u64;
-    let (mut portions, mut first, mut tokens) = (Vec::new(), 0, 0);
-    for (group, (_, count)) in groups.keys.iter().enumerate() {
-        if tokens > 0 && tokens + count > most {
-            portions.push(first as u32..group as u32);
-            (first, tokens) = (group, 0);
+/// The labeled tokens of a shard that are of some groups.
+pub fn seen_of_shard(shard: &Shard, groups: &GroupTable, rule: &ContextRule, wanted: &Range<u32>) -> Vec<SeenToken> {
+    let mut keys = ContextKeys::new(rule.start, &rule.mask, rule.positions);
+    let (mut all, mut members) = (Vec::new(), Vec::new());
+    for (start, words) in shard.sequences() {
+        members.clear();
+        members.extend(words.iter().enumerate().map(|(place, &word)| {
+            let place_number = if rule.positions { place as u32 } else { 0 };
+            let group = groups.get(word, place_number).filter(|group| wanted.contains(group));
+            group.zip(shard.labels[start + place])
+        }));
+        if members.iter().all(Option::is_none) {
+            continue;
         }
-        tokens += count;
+        keys.each(
+            words,
+            |place| members[place].is_some(),
+            |place, key| {
+                let (group, label) = members[place].expect("a token of a group");
+                let visible = rule.mask.seen(place, words.len()).count() as u32;
+                all.push(SeenToken { group, label, key, token: shard.first + start + place, visible });
+            },
+        );
     }
-    portions.push(first as u32..groups.keys.len() as u32);
-    portions
-}
-
-/// The labeled tokens of some groups.
-pub fn seen_tokens(shards: &[Shard], groups: &GroupTable, rule: &ContextRule, wanted: &Range<u32>) -> Vec<SeenToken> {
-    let of_shard = |shard: &Shard| {
-        let mut keys = ContextKeys::new(rule.start, rule.mask, rule.positions);
-        let (mut all, mut members) = (Vec::new(), Vec::new());
-        for (start, words) in shard.sequences() {
-            members.clear();
-            members.extend(words.iter().enumerate().map(|(place, &word)| {
-                let place_number = if rule.positions { place as u32 } else { 0 };
-                let group = groups.get(word, place_number).filter(|group| wanted.contains(group));
-                group.zip(shard.labels[start + place])
-            }));
-            if members.iter().all(Option::is_none) {
-                continue;
-            }
-            keys.each(
-                words,
-                |place| members[place].is_some(),
-                |place, key| {
-                    let (group, label) = members[place].expect("a token of a group");
-                    let visible = rule.mask.seen(place, words.len()).count() as u32;
-                    all.push(SeenToken { group, label, key, token: shard.first + start + place, visible });
-                },
-            );
-        }
-        all
-    };
-    parallel::map_slice(shards, of_shard).concat()
+    all
 }

@@ -10,12 +10,16 @@
 //! What is kept grows with the tokens of groups, not with the data. No result depends on how the data is cut into shards.
 
 mod build;
+pub mod cluster;
 mod contexts;
 mod counts;
 mod hinge_groups;
 mod ids;
+mod passes;
 mod sample;
 mod shard;
+mod whole;
+pub(crate) mod wire;
 mod word_blocks;
 mod word_groups;
 
@@ -37,6 +41,7 @@ use crate::memorize::model_labels;
 use crate::memorize::settings::{Effort, Memorizer, Precision};
 use build::Stages;
 use contexts::{ContextRule, GroupContexts};
+use passes::{InMemory, LabelPass, PlacePass, Runner};
 use sample::Sample;
 use shard::Shard;
 use word_groups::{GroupTable, WordLabels};
@@ -67,14 +72,25 @@ pub fn fit(memorizer: &Memorizer, data: &Dataset) -> bool {
 
 /// Memorizes a dataset of words with classes.
 pub fn memorize(data: &Dataset, memorizer: &Memorizer) -> Result<Compiled> {
-    let (Tokens::Words { word_ids, vocabulary }, Labels::Classes { label_ids, names }) = (&data.tokens, &data.labels)
-    else {
-        return Err(Error::mismatch("gated units need words with classes", "use `method` plateau or interpolate"));
+    let (Tokens::Words { word_ids, .. }, Labels::Classes { label_ids, .. }) = (&data.tokens, &data.labels) else {
+        return Err(no_words());
+    };
+    let shards = Shard::all(data, word_ids, label_ids);
+    memorize_with(data, &InMemory { shards, memory: memorizer.memory }, memorizer)
+}
+
+fn no_words() -> Error {
+    Error::mismatch("gated units need words with classes", "use `method` plateau or interpolate")
+}
+
+/// The same where passes run over shards that are anywhere: nothing is read of the tokens of `data` here.
+fn memorize_with(data: &Dataset, runner: &impl Runner, memorizer: &Memorizer) -> Result<Compiled> {
+    let (Tokens::Words { vocabulary, .. }, Labels::Classes { names, .. }) = (&data.tokens, &data.labels) else {
+        return Err(no_words());
     };
     let names = model_labels(names);
-    let shards = Shard::all(data, word_ids, label_ids);
-    let labels = WordLabels::new(&shards, vocabulary.len(), names.len());
-    let groups = Grouped::new(data, &shards, &labels, memorizer);
+    let labels = WordLabels::new(&runner.pass(&LabelPass {}, &[])?, vocabulary.len(), names.len());
+    let groups = Grouped::new(data, runner, &labels, memorizer)?;
     let start = memorizer.start_for(vocabulary);
     let label_codes = label_codes(&names, memorizer.seed)?;
     let vectors = {
@@ -85,7 +101,7 @@ pub fn memorize(data: &Dataset, memorizer: &Memorizer) -> Result<Compiled> {
     let stages = Stages {
         data,
         memorizer,
-        shards: &shards,
+        runner,
         labels: &labels,
         groups: &groups,
         vectors: &vectors,
@@ -93,9 +109,10 @@ pub fn memorize(data: &Dataset, memorizer: &Memorizer) -> Result<Compiled> {
         vocabulary,
         names: &names,
         label_codes: &label_codes,
-        hash: data.hash(),
+        hash: whole::hash(data, runner)?,
     };
-    compile(&stages, &Sample::new(data, word_ids, &groups.found.contexts))
+    let compiled = compile(&stages, &Sample::new(data, runner, &groups.found.contexts)?)?;
+    memorizer.finish_with(data, compiled, || whole::covered(data, vocabulary.len(), runner))
 }
 
 /// Vectors for words where the compiler chooses.
@@ -113,36 +130,31 @@ pub struct Grouped {
 
 impl Grouped {
     /// With positions where they are asked for, or where contexts contradict each other without them and less with them.
-    fn new(data: &Dataset, shards: &[Shard], labels: &WordLabels, memorizer: &Memorizer) -> Self {
+    fn new(data: &Dataset, runner: &impl Runner, labels: &WordLabels, memorizer: &Memorizer) -> Result<Self> {
         let start = memorizer.start.then_some(START);
-        let find = |positions: bool| {
-            let table = GroupTable::new(shards, labels, positions);
-            let rule = ContextRule { start, mask: &memorizer.mask, positions };
-            let found = GroupContexts::new(shards, &table, &rule, memorizer.memory);
-            (table, found)
-        };
-        let with = |positions: Positions| {
-            let (table, found) = find(positions != Positions::None);
-            Self { table, found, positions }
+        let with = |positions: Positions| -> Result<Self> {
+            let places = positions != Positions::None;
+            let counts =
+                runner.pass(&PlacePass { ambiguous: Cow::Borrowed(&labels.ambiguous), positions: places }, &[])?;
+            let table = GroupTable::new(&counts, labels);
+            let rule = ContextRule { start, mask: Cow::Borrowed(&memorizer.mask), positions: places };
+            let found = runner.contexts(&table, &rule)?;
+            Ok(Self { table, found, positions })
         };
         if memorizer.positions != Positions::Auto {
             return with(memorizer.positions.clone());
         }
-        let (table, found) = find(false);
-        if found.impossible.is_empty() || data.tokens() == 0 {
-            return Self { table, found, positions: Positions::None };
+        let without = with(Positions::None)?;
+        if without.found.impossible.is_empty() || data.tokens() == 0 {
+            return Ok(without);
         }
-        let with_places = with(Positions::Auto);
-        if found.impossible.len() > with_places.found.impossible.len() {
-            with_places
-        } else {
-            Self { table, found, positions: Positions::None }
-        }
+        let with_places = with(Positions::Auto)?;
+        Ok(if without.found.impossible.len() > with_places.found.impossible.len() { with_places } else { without })
     }
 }
 
 /// A projection, and the units it leads to: in single precision where all labels are proved so, else in double.
-fn compile(stages: &Stages, sample: &Sample) -> Result<Compiled> {
+fn compile(stages: &Stages<impl Runner>, sample: &Sample) -> Result<Compiled> {
     let memorizer = stages.memorizer;
     let precision = memorizer.precision;
     let single = precision == Precision::F32

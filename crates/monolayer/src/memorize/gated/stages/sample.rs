@@ -1,11 +1,13 @@
 //! The search for a projection (Theorem 2) on a sample: the largest groups, in which ids are closest.
 
 use super::contexts::GroupContext;
+use super::passes::{Runner, SequencePass};
 use crate::context_map::search::Search;
 use crate::context_map::{Groups, Member, Projection, View};
 use crate::data::Dataset;
 use crate::data::context::Contexts;
 use crate::data::token_vectors::TokenVectors;
+use crate::error::Result;
 use crate::paper::mask::Mask;
 
 /// Contexts of the sample, about.
@@ -22,7 +24,7 @@ pub struct Sample {
 
 impl Sample {
     /// The largest groups of contexts, whole, and the first sequences. `contexts` has those of one group together.
-    pub fn new(data: &Dataset, word_ids: &[u32], contexts: &[GroupContext]) -> Self {
+    pub fn new(data: &Dataset, runner: &impl Runner, contexts: &[GroupContext]) -> Result<Self> {
         let mut largest: Vec<&[GroupContext]> = contexts
             .chunk_by(|a, b| a.group == b.group)
             .filter(|group| group.iter().any(|context| context.label != group[0].label))
@@ -46,10 +48,11 @@ impl Sample {
             .collect();
         sequences.sort_unstable();
         sequences.dedup();
-        let (mut token_ids, mut offsets) = (Vec::new(), vec![0]);
+        let starts: Vec<usize> = sequences.iter().map(|&sequence| data.offsets[sequence]).collect();
+        let (token_ids, _) = runner.pass(&SequencePass {}, &starts)?;
+        let mut offsets = vec![0];
         for &sequence in &sequences {
-            token_ids.extend_from_slice(&word_ids[data.range(sequence)]);
-            offsets.push(token_ids.len());
+            offsets.push(offsets[offsets.len() - 1] + data.range(sequence).len());
         }
         let member = |context: &GroupContext| {
             let own = sequence(context.token);
@@ -57,7 +60,7 @@ impl Sample {
             Member { token: offsets[at] + context.token - data.offsets[own], class: context.label }
         };
         let groups = Groups(largest.iter().map(|group| group.iter().map(member).collect()).collect());
-        Self { token_ids, offsets, groups }
+        Ok(Self { token_ids, offsets, groups })
     }
 
     /// The best projection of a search, how many were tried, and its smallest gap on the sample over the spread of ids.

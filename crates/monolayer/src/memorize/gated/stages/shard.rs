@@ -1,10 +1,9 @@
 //! Consecutive sequences of a dataset: what one task of a stage looks at.
 
-use crate::context_map::View;
+use std::ops::Range;
+
+use super::wire::fields;
 use crate::data::Dataset;
-use crate::data::context::Contexts;
-use crate::data::token_vectors::TokenVectors;
-use crate::paper::mask::Mask;
 
 /// Some consecutive sequences. Words and labels are numbered as in the whole dataset.
 pub struct Shard<'a> {
@@ -43,9 +42,34 @@ impl<'a> Shard<'a> {
         self.offsets.windows(2).map(|window| (window[0], &self.word_ids[window[0]..window[1]]))
     }
 
-    /// Its sequences as attention sees them. Contexts are not told apart.
-    pub fn view<'b>(&'b self, vectors: &'b TokenVectors, mask: &Mask) -> View<'b> {
-        let contexts = Contexts { of_token: Vec::new(), count: 0 };
-        View { token_ids: self.word_ids.to_vec(), offsets: &self.offsets, mask: mask.clone(), vectors, contexts }
+    /// The numbers of its tokens in the whole dataset.
+    pub fn tokens(&self) -> Range<usize> {
+        self.first..self.first + self.word_ids.len()
+    }
+}
+
+/// A shard that owns its sequences, so that it can be sent to another process.
+pub struct OwnedShard {
+    /// As [`Shard`] has them.
+    pub word_ids: Vec<u32>,
+    /// The same.
+    pub labels: Vec<Option<u32>>,
+    /// How many tokens each sequence has.
+    pub lengths: Vec<u32>,
+    /// The number of the first token in the whole dataset.
+    pub first: usize,
+}
+
+fields!(OwnedShard { word_ids, labels, lengths, first });
+
+impl OwnedShard {
+    /// The shard.
+    pub fn shard(&self) -> Shard<'_> {
+        let mut offsets = Vec::with_capacity(self.lengths.len() + 1);
+        offsets.push(0);
+        for &length in &self.lengths {
+            offsets.push(offsets[offsets.len() - 1] + length as usize);
+        }
+        Shard { word_ids: &self.word_ids, labels: &self.labels, offsets, first: self.first }
     }
 }

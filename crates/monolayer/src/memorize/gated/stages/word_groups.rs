@@ -1,8 +1,9 @@
 //! Which words at which places need more than their word's base label: only their contexts are looked at any further.
 
-use super::counts::{Counts, counted, summed};
-use super::shard::Shard;
-use crate::arithmetic::parallel;
+use std::ops::Range;
+
+use super::counts::{Counts, counted};
+use super::wire::Wire;
 
 /// The labels of words.
 pub struct WordLabels {
@@ -17,13 +18,8 @@ pub struct WordLabels {
 }
 
 impl WordLabels {
-    /// Counts the labels of all words.
-    pub fn new(shards: &[Shard], words: usize, labels: usize) -> Self {
-        let of_shard = |shard: &Shard| {
-            let pairs = shard.word_ids.iter().zip(shard.labels).filter_map(|(&w, label)| label.map(|l| (w, l)));
-            counted(pairs.collect())
-        };
-        let counts: Counts<(u32, u32)> = summed(parallel::map_slice(shards, of_shard));
+    /// From how often each word has each label.
+    pub fn new(counts: &Counts<(u32, u32)>, words: usize, labels: usize) -> Self {
         let mut totals = vec![0; labels];
         counts.iter().for_each(|&((_, label), count)| totals[label as usize] += count);
         let default = (0..labels as u32).max_by_key(|&l| (totals[l as usize], std::cmp::Reverse(l))).unwrap_or(0);
@@ -43,6 +39,7 @@ impl WordLabels {
 pub type WordPlace = (u32, u32);
 
 /// Words at places whose contexts must be looked at: with several labels, or with one that is not their word's base label.
+#[derive(Clone)]
 pub struct GroupTable {
     /// The groups, in order, and how many labeled tokens each has.
     pub keys: Counts<WordPlace>,
@@ -53,19 +50,8 @@ pub struct GroupTable {
 }
 
 impl GroupTable {
-    /// Finds them.
-    pub fn new(shards: &[Shard], labels: &WordLabels, positions: bool) -> Self {
-        let of_shard = |shard: &Shard| {
-            let mut keys = Vec::new();
-            for (start, words) in shard.sequences() {
-                for (place, &word) in words.iter().enumerate().filter(|&(_, &word)| labels.ambiguous[word as usize]) {
-                    let place_number = if positions { place as u32 } else { 0 };
-                    keys.extend(shard.labels[start + place].map(|label| (word, place_number, label)));
-                }
-            }
-            counted(keys)
-        };
-        let counts: Counts<(u32, u32, u32)> = summed(parallel::map_slice(shards, of_shard));
+    /// Finds them, from how often each ambiguous word has each label at each place.
+    pub fn new(counts: &Counts<(u32, u32, u32)>, labels: &WordLabels) -> Self {
         let mut base = labels.commonest.clone();
         let mut keys = Vec::new();
         for word in counts.chunk_by(|a, b| a.0.0 == b.0.0) {
@@ -78,10 +64,28 @@ impl GroupTable {
                 }
             }
         }
+        Self::with(keys, base)
+    }
+
+    fn with(keys: Counts<WordPlace>, base: Vec<u32>) -> Self {
         let mut starts = vec![0; base.len() + 1];
         keys.iter().for_each(|((word, _), _)| starts[*word as usize + 1] += 1);
         (1..starts.len()).for_each(|w| starts[w] += starts[w - 1]);
         Self { keys, base, starts }
+    }
+
+    /// The groups in ranges of about so many tokens: more only where one group alone has more.
+    pub fn portions(&self, most: u64) -> Vec<Range<u32>> {
+        let (mut portions, mut first, mut tokens) = (Vec::new(), 0, 0);
+        for (group, (_, count)) in self.keys.iter().enumerate() {
+            if tokens > 0 && tokens + count > most {
+                portions.push(first as u32..group as u32);
+                (first, tokens) = (group, 0);
+            }
+            tokens += count;
+        }
+        portions.push(first as u32..self.keys.len() as u32);
+        portions
     }
 
     /// The number of the group of a word at a place.
@@ -89,6 +93,18 @@ impl GroupTable {
         let (start, end) = (self.starts[word as usize] as usize, self.starts[word as usize + 1] as usize);
         let found = self.keys[start..end].binary_search_by_key(&place, |((_, place), _)| *place);
         found.ok().map(|i| (start + i) as u32)
+    }
+}
+
+impl Wire for GroupTable {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.keys.put(out);
+        self.base.put(out);
+    }
+
+    fn get(from: &mut &[u8]) -> Option<Self> {
+        let (keys, base) = Wire::get(from)?;
+        Some(Self::with(keys, base))
     }
 }
 
