@@ -82,8 +82,13 @@ impl Pass for IdPass<'_> {
         let mut wanted = tokens.iter().copied().peekable();
         self.reader.each(shard.sequences(), &self.mask, |t, id| {
             let error = id.error(&self.format).get();
-            found.range.0 = found.range.0.min(sum_below(id.center, -error));
-            found.range.1 = found.range.1.max(sum_above(id.center, error));
+            // Where an id is not known, nothing is known of the range.
+            let ends = if error.is_finite() {
+                (sum_below(id.center, -error), sum_above(id.center, error))
+            } else {
+                (f64::NEG_INFINITY, f64::INFINITY)
+            };
+            found.range = (found.range.0.min(ends.0), found.range.1.max(ends.1));
             if (shard.first + t).is_multiple_of(STRIDE) {
                 found.some.push(id.center);
             }
