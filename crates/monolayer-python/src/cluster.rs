@@ -20,7 +20,7 @@ use crate::model::{Model, set};
 type Bytes<'py> = Bound<'py, PyArray1<u8>>;
 
 /// Runs work without the interpreter's lock, and gives its bytes to Python.
-fn bytes<'py>(py: Python<'py>, work: impl FnOnce() -> monolayer::Result<Vec<u8>> + Send) -> PyResult<Bytes<'py>> {
+fn bytes(py: Python<'_>, work: impl FnOnce() -> monolayer::Result<Vec<u8>> + Send) -> PyResult<Bytes<'_>> {
     Ok(PyArray1::from_vec(py, said(py.detach(work))?))
 }
 

@@ -44,13 +44,13 @@ impl<'a> PlainFile<'a> {
         let mut line = Vec::new();
         // What is left of the line at which reading starts.
         place += reader.read_until(b'\n', &mut line)? as u64;
-        while self.recognized.format == Format::Conll {
+        // A line of JSON is a sequence; columns go on to the next blank line.
+        let mut inside = self.recognized.format == Format::Conll;
+        while inside {
             line.clear();
             let count = reader.read_until(b'\n', &mut line)? as u64;
             place += count;
-            if count == 0 || matches!(&line[..], b"\n" | b"\r\n") {
-                break;
-            }
+            inside = count > 0 && !matches!(&line[..], b"\n" | b"\r\n");
         }
         Ok(place)
     }
@@ -63,7 +63,8 @@ impl Dataset {
         let name = &*path.to_string_lossy();
         let io = |e| Error::io(name, e);
         let Some(mut plain) = PlainFile::open(path, name, options)? else {
-            return Ok(vec![0..std::fs::metadata(path).map_err(io)?.len()]);
+            let whole = 0..std::fs::metadata(path).map_err(io)?.len();
+            return Ok(std::iter::once(whole).collect());
         };
         let end = plain.file.metadata().map_err(io)?.len();
         let (mut pieces, mut start) = (Vec::new(), 0);
@@ -113,10 +114,10 @@ mod tests {
     #[test]
     fn pieces_are_the_whole() {
         let dir = tempfile::tempdir().unwrap();
-        let conll: String = (0..200)
-            .map(|i| format!("w{} O\r\nx{} B{}\n{}", i % 17, i, i % 3, ["\n", "\r\n", " \n\n"][i % 3]))
-            .collect();
-        let json: String = (0..200).map(|i| format!("{{\"tokens\":[\"a{i}\"],\"labels\":[\"X\"]}}\n")).collect();
+        let sentence = |i: usize| format!("w{} O\r\nx{} B{}\n{}", i % 17, i, i % 3, ["\n", "\r\n", " \n\n"][i % 3]);
+        let conll = (0..200).map(sentence).collect::<Vec<String>>().concat();
+        let line = |i: usize| format!("{{\"tokens\":[\"a{i}\"],\"labels\":[\"X\"]}}\n");
+        let json = (0..200).map(line).collect::<Vec<String>>().concat();
         for (name, text) in [("f.conll", conll), ("f.jsonl", json)] {
             let (path, options) = (dir.path().join(name), DataOptions::default());
             std::fs::write(&path, &text).unwrap();

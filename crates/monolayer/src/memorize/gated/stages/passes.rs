@@ -90,6 +90,7 @@ impl Pass for LabelPass {
 /// How often each ambiguous word has each label at each place.
 pub struct PlacePass<'a> {
     /// The words with several labels.
+    #[expect(clippy::owned_cow, reason = "what becomes bytes is a value of known size")]
     pub ambiguous: Cow<'a, Vec<bool>>,
     /// Whether places count.
     pub positions: bool,
