@@ -8,6 +8,7 @@ use monolayer::{Error, Result};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 
+use crate::Step;
 use crate::architecture::Architecture;
 use crate::engine::{Parameters, State};
 use crate::metrics::{Metrics, Seconds};
@@ -53,6 +54,16 @@ pub struct Progress {
 }
 
 impl Progress {
+    /// Adds a step, after which so many were taken in all.
+    pub fn add(&mut self, step: &Step, steps: u64) {
+        self.steps = steps;
+        self.step += 1;
+        self.loss += step.loss * step.labeled as f64;
+        self.right += step.right;
+        self.tokens += step.tokens;
+        self.labeled += step.labeled;
+    }
+
     /// A run before its first step.
     pub fn new(options: Options, data: String) -> Self {
         Self {

@@ -249,13 +249,8 @@ impl<'a, R: Real> Run<'a, R> {
                 Ok(step) => step,
                 Err(diverged) => return End::Diverged(diverged),
             };
+            self.progress.add(&step, self.engine.steps());
             let progress = &mut self.progress;
-            progress.steps = self.engine.steps();
-            progress.step += 1;
-            progress.loss += step.loss * step.labeled as f64;
-            progress.right += step.right;
-            progress.tokens += step.tokens;
-            progress.labeled += step.labeled;
             let labeled = progress.labeled.max(1) as f64;
             let now = Now {
                 epoch,
