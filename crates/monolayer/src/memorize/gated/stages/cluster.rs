@@ -8,7 +8,7 @@ use std::path::Path;
 use super::contexts::{ContextRule, GroupContexts, SeenToken, seen_of_shard};
 use super::ids::IdPass;
 use super::passes::{
-    ContextTokenPass, FreePass, LabelPass, Pass, PlacePass, Runner, SequencePass, WordTokenPass, within,
+    ContextTokenPass, FreePass, LabelPass, PlacePass, Runner, SequencePass, ShardPass, WordTokenPass, within,
 };
 use super::shard::OwnedShard;
 use super::whole::{HashPass, LengthPass, MultisetPass};
@@ -44,7 +44,7 @@ struct Remote<'a> {
 }
 
 impl Runner for Remote<'_> {
-    fn pass<P: Pass>(&self, pass: &P, tokens: &[usize]) -> Result<P::Part> {
+    fn pass<P: ShardPass>(&self, pass: &P, tokens: &[usize]) -> Result<P::Part> {
         let own = |shard: &Range<usize>| within(tokens, shard).to_vec().bytes();
         let own = if tokens.is_empty() { Vec::new() } else { self.shards.iter().map(own).collect() };
         let parts = self.engine.each_shard(P::NAME, pass.bytes(), own, P::SHRINKS)?;
@@ -73,7 +73,7 @@ fn value<T: Wire>(mut bytes: &[u8]) -> Result<T> {
 
 /// What is done with a pass that is known by its name.
 trait Visit {
-    fn visit<P: Pass>(&self) -> Result<Vec<u8>>;
+    fn visit<P: ShardPass>(&self) -> Result<Vec<u8>>;
 }
 
 fn by_name(name: &str, visit: &impl Visit) -> Result<Vec<u8>> {
@@ -106,7 +106,7 @@ struct OfShard<'a> {
 }
 
 impl Visit for OfShard<'_> {
-    fn visit<P: Pass>(&self) -> Result<Vec<u8>> {
+    fn visit<P: ShardPass>(&self) -> Result<Vec<u8>> {
         Ok(value::<P>(self.request)?.of_shard(&self.shard.shard(), &self.tokens).bytes())
     }
 }
@@ -114,7 +114,7 @@ impl Visit for OfShard<'_> {
 struct Merged<'a>(&'a [&'a [u8]]);
 
 impl Visit for Merged<'_> {
-    fn visit<P: Pass>(&self) -> Result<Vec<u8>> {
+    fn visit<P: ShardPass>(&self) -> Result<Vec<u8>> {
         Ok(P::merged(self.0.iter().map(|part| value(part)).collect::<Result<_>>()?).bytes())
     }
 }

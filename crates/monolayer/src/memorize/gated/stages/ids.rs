@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::contexts::GroupContext;
-use super::passes::{Pass, Runner};
+use super::passes::{Runner, ShardPass};
 use super::shard::Shard;
 use super::wire::fields;
 use crate::arithmetic::float_model::{DOUBLE, FloatFormat, sum_above, sum_below};
@@ -72,7 +72,7 @@ pub struct ShardIds {
 
 fields!(ShardIds { bounds, range, some });
 
-impl Pass for IdPass<'_> {
+impl ShardPass for IdPass<'_> {
     const NAME: &'static str = "ids";
     type Part = ShardIds;
 

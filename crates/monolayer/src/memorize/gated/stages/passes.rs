@@ -14,7 +14,7 @@ use crate::arithmetic::parallel;
 use crate::error::Result;
 
 /// What is computed of each shard by itself.
-pub trait Pass: Wire + Sync {
+pub trait ShardPass: Wire + Sync {
     /// Its name, by which another process knows it.
     const NAME: &'static str;
     /// Whether results become smaller where they are put together, so that this is best done before they travel far.
@@ -32,7 +32,7 @@ pub trait Pass: Wire + Sync {
 /// Who has the shards, and runs passes over them.
 pub trait Runner: Sync {
     /// The result of all shards; for some tokens, in order, where a pass asks for tokens.
-    fn pass<P: Pass>(&self, pass: &P, tokens: &[usize]) -> Result<P::Part>;
+    fn pass<P: ShardPass>(&self, pass: &P, tokens: &[usize]) -> Result<P::Part>;
 
     /// The contexts of all groups. Tokens come by shard, and are needed by group.
     fn contexts(&self, groups: &GroupTable, rule: &ContextRule) -> Result<GroupContexts>;
@@ -47,7 +47,7 @@ pub struct InMemory<'a> {
 }
 
 impl Runner for InMemory<'_> {
-    fn pass<P: Pass>(&self, pass: &P, tokens: &[usize]) -> Result<P::Part> {
+    fn pass<P: ShardPass>(&self, pass: &P, tokens: &[usize]) -> Result<P::Part> {
         let of_shard = |shard: &Shard| pass.of_shard(shard, within(tokens, &shard.tokens()));
         Ok(P::merged(parallel::map_slice(&self.shards, of_shard)))
     }
@@ -72,7 +72,7 @@ pub struct LabelPass {}
 
 fields!(LabelPass {});
 
-impl Pass for LabelPass {
+impl ShardPass for LabelPass {
     const NAME: &'static str = "labels";
     const SHRINKS: bool = true;
     type Part = Counts<(u32, u32)>;
@@ -98,7 +98,7 @@ pub struct PlacePass<'a> {
 
 fields!(borrowing PlacePass { ambiguous, positions });
 
-impl Pass for PlacePass<'_> {
+impl ShardPass for PlacePass<'_> {
     const NAME: &'static str = "places";
     const SHRINKS: bool = true;
     type Part = Counts<(u32, u32, u32)>;
@@ -124,7 +124,7 @@ pub struct SequencePass {}
 
 fields!(SequencePass {});
 
-impl Pass for SequencePass {
+impl ShardPass for SequencePass {
     const NAME: &'static str = "sequences";
     type Part = (Vec<u32>, Vec<Option<u32>>);
 
@@ -150,7 +150,7 @@ pub struct FreePass {}
 
 fields!(FreePass {});
 
-impl Pass for FreePass {
+impl ShardPass for FreePass {
     const NAME: &'static str = "free";
     type Part = Vec<usize>;
 
@@ -175,7 +175,7 @@ pub struct ContextTokenPass<'a> {
 
 fields!(borrowing ContextTokenPass { groups, rule, contexts });
 
-impl Pass for ContextTokenPass<'_> {
+impl ShardPass for ContextTokenPass<'_> {
     const NAME: &'static str = "context-tokens";
     type Part = Vec<usize>;
 
@@ -205,7 +205,7 @@ pub struct WordTokenPass<'a> {
 
 fields!(borrowing WordTokenPass { groups, live, words, positions });
 
-impl Pass for WordTokenPass<'_> {
+impl ShardPass for WordTokenPass<'_> {
     const NAME: &'static str = "word-tokens";
     type Part = Vec<usize>;
 

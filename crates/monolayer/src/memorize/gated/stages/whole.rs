@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use blake3::hazmat::{self, ChainingValue, HasherExt as _, Mode};
 
-use super::passes::{Pass, Runner};
+use super::passes::{Runner, ShardPass};
 use super::shard::Shard;
 use super::wire::{Wire, fields};
 use crate::data::{CanonicalNames, CoveredSequences, Dataset, Labels, Multisets, Tokens};
@@ -50,7 +50,7 @@ pub struct LengthPass {
 
 fields!(LengthPass { names });
 
-impl Pass for LengthPass {
+impl ShardPass for LengthPass {
     const NAME: &'static str = "lengths";
     type Part = Vec<(usize, u64)>;
 
@@ -76,21 +76,21 @@ fields!(HashPass { starts, total, names });
 
 /// Some bytes of the whole: those before the first seam of chunks, subtrees by the chunk at which they start and how many they
 /// have, and the bytes of the last chunk, which is not whole.
-pub struct Piece {
+pub struct HashPiece {
     head: Vec<u8>,
     subtrees: Vec<(u64, u64, ChainingValue)>,
     tail: Vec<u8>,
 }
 
-fields!(Piece { head, subtrees, tail });
+fields!(HashPiece { head, subtrees, tail });
 
-impl Pass for HashPass {
+impl ShardPass for HashPass {
     const NAME: &'static str = "hash";
-    type Part = Vec<Piece>;
+    type Part = Vec<HashPiece>;
 
     fn of_shard(&self, shard: &Shard, _: &[usize]) -> Self::Part {
         let at = self.starts.partition_point(|&(first, _)| first < shard.first);
-        vec![Piece::new(self.names.of_shard(shard).as_bytes(), self.starts[at].1, self.total)]
+        vec![HashPiece::new(self.names.of_shard(shard).as_bytes(), self.starts[at].1, self.total)]
     }
 
     fn merged(parts: Vec<Self::Part>) -> Self::Part {
@@ -98,7 +98,7 @@ impl Pass for HashPass {
     }
 }
 
-impl Piece {
+impl HashPiece {
     /// The bytes from `start` on, of `total` in all.
     fn new(bytes: &[u8], start: u64, total: u64) -> Self {
         let (head, mut rest) = bytes.split_at(bytes.len().min((start.next_multiple_of(CHUNK) - start) as usize));
@@ -122,7 +122,7 @@ fn chaining_value(bytes: &[u8], chunk: u64) -> ChainingValue {
 }
 
 /// The hash of all bytes, from their pieces in order.
-fn root(pieces: &[Piece], total: u64) -> blake3::Hash {
+fn root(pieces: &[HashPiece], total: u64) -> blake3::Hash {
     if total <= CHUNK {
         let bytes: Vec<u8> = pieces.iter().flat_map(|piece| piece.head.iter().chain(&piece.tail)).copied().collect();
         return blake3::hash(&bytes);
@@ -183,7 +183,7 @@ impl Wire for Multisets {
     }
 }
 
-impl Pass for MultisetPass {
+impl ShardPass for MultisetPass {
     const NAME: &'static str = "multisets";
     const SHRINKS: bool = true;
     type Part = Multisets;
@@ -207,10 +207,10 @@ mod tests {
         for total in [0, 1, 500, 1023, 1024, 1025, 2048, 2049, 4096, 8192, 16_384, 50_000, 65_536, 70_000] {
             for size in [1, 7, 300, 1024, 1500, 4096, 10_000, 65_536, 70_000] {
                 let whole = &bytes[..total];
-                let pieces: Vec<Piece> = whole
+                let pieces: Vec<HashPiece> = whole
                     .chunks(size)
                     .enumerate()
-                    .map(|(i, part)| Piece::new(part, (i * size) as u64, total as u64))
+                    .map(|(i, part)| HashPiece::new(part, (i * size) as u64, total as u64))
                     .collect();
                 assert_eq!(root(&pieces, total as u64), blake3::hash(whole), "{total} in {size}");
             }
