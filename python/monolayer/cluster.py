@@ -66,7 +66,9 @@ def memorize(
         raise MonolayerError(str(error)) from None
     with work.stage("saving"):
         model.save(Path(out))
-    right, possible, proved = model.counts
+    counts = model.counts
+    assert counts is not None, "a compiled model has counts"
+    right, possible, proved = counts
     return {
         "out": os.fspath(out), "tokens": sum(tokens), "sequences": sequences, "words": words, "labels": labels,
         "right": right, "possible": possible, "proved": proved, "shards": len(tokens), "largest_shard": max(tokens),
@@ -94,7 +96,7 @@ def _paths(files: Files) -> list[Path]:
     """The files, in order; those of a pattern by name."""
     given = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     paths: list[Path] = []
-    for name in map(os.fspath, given):
+    for name in (str(os.fspath(file)) for file in given):
         found = sorted(glob.glob(name)) if glob.has_magic(name) and not os.path.exists(name) else [name]
         if not found:
             raise MonolayerError(f"no file is named {name!r}; give files that are there")
@@ -112,7 +114,7 @@ def _read(work: _Work, paths: list[Path], piece: int) -> tuple[Any, list[distrib
         for path in paths:
             parts = _native.cluster_pieces(path, piece)
             # A file in one piece is read as the command line reads it.
-            jobs += [(path, part if len(parts) > 1 else None) for part in parts or [None]]
+            jobs += [(path, part) for part in parts] if len(parts) > 1 else [(path, None)]
         for whole in (False, True):
             if whole:
                 jobs = [(path, None) for path in paths]
@@ -175,7 +177,8 @@ class _Stage:
     """Waits for tasks, says how many are done, and notes what they took."""
 
     def __init__(self, work: _Work, name: str):
-        self.work, self.name, self.note = work, name, {"stage": name, "seconds": 0.0, "tasks": 0, "bytes": 0}
+        self.work, self.name = work, name
+        self.note: dict[str, Any] = {"stage": name, "seconds": 0.0, "tasks": 0, "bytes": 0}
 
     def __enter__(self) -> _Stage:
         self.start, self.work.busy = time.monotonic(), self.name
