@@ -71,11 +71,6 @@ fn model(random: &mut Random, format: Format, positions: bool) -> Model {
         w2: numbers(format, &[d, UNITS], &w2),
         b2: numbers(format, &[d], &vec![0.0; d]),
     };
-    let head = Head {
-        labels: Some(["X", "Y", "Z"].map(String::from).to_vec()),
-        weight: numbers(format, &[3, d], &[one(9), one(10), one(11)].concat()),
-        bias: numbers(format, &[3], &[0.5, 0.0, 0.0]),
-    };
     Model {
         d,
         dtype: Dtype::Float(format),
@@ -86,7 +81,11 @@ fn model(random: &mut Random, format: Format, positions: bool) -> Model {
         positions: positions.then(|| numbers(format, &[PLACES, d], &places)),
         pre_feed_forward: None,
         layers: vec![Layer { attention: Some(attention), feed_forward: Some(part) }],
-        head: Some(head),
+        head: Some(Head {
+            labels: Some(["X", "Y", "Z"].map(String::from).to_vec()),
+            weight: numbers(format, &[3, d], &[one(9), one(10), one(11)].concat()),
+            bias: numbers(format, &[3], &[0.5, 0.0, 0.0]),
+        }),
     }
 }
 

@@ -37,14 +37,13 @@ fn dyadic(x: f64) -> Dyadic {
     Dyadic::from_bits(Format::F64, x.to_bits()).unwrap()
 }
 
-/// One block, its words and places: how many units were off by the tables, and on by the rule.
-fn look(random: &mut Random, arithmetic: Arithmetic, format: Format) -> Option<(usize, usize)> {
-    let d = 1 + random.below(4);
-    let spread = [0, 4, 30, 60][random.below(4)];
-    let scale = |random: &mut Random| random.below(40) as i32 - 20;
-    let (x, w, b, v) = (scale(random), scale(random), scale(random), scale(random));
-    let mut draw = |n: usize, scale: i32| (0..n).map(|_| number(random, format, scale, spread)).collect::<Vec<f64>>();
-    let (words, places, values) = (draw(3 * d, x), draw(2 * d, x - 3), draw(4, v));
+/// A model of one layer: its weights from `draw`, at scales of words, of weights, of biases and of values.
+fn one_layer(
+    (d, format): (usize, Format),
+    places: &[f64],
+    [x, w, b, v]: [i32; 4],
+    draw: &mut impl FnMut(usize, i32) -> Vec<f64>,
+) -> Model {
     let tensor = |shape: &[usize], entries: &[f64]| numbers(shape, format, entries);
     let part = FeedForward {
         hidden: UNITS,
@@ -64,18 +63,29 @@ fn look(random: &mut Random, arithmetic: Arithmetic, format: Format) -> Option<(
         w_v: zero,
         w_o: tensor(&[1, d, 2], &draw(2 * d, x - v)),
     };
-    let model = Model {
+    Model {
         d,
         dtype: Dtype::Float(format),
         max_length: Some(2),
         vocabulary: None,
         start: None,
         embedding: None,
-        positions: Some(tensor(&[2, d], &places)),
+        positions: Some(tensor(&[2, d], places)),
         pre_feed_forward: None,
         layers: vec![Layer { attention: Some(attention), feed_forward: Some(part) }],
         head: None,
-    };
+    }
+}
+
+/// One block, its words and places: how many units were off by the tables, and on by the rule.
+fn look(random: &mut Random, arithmetic: Arithmetic, format: Format) -> Option<(usize, usize)> {
+    let d = 1 + random.below(4);
+    let spread = [0, 4, 30, 60][random.below(4)];
+    let scale = |random: &mut Random| random.below(40) as i32 - 20;
+    let (x, w, b, v) = (scale(random), scale(random), scale(random), scale(random));
+    let mut draw = |n: usize, scale: i32| (0..n).map(|_| number(random, format, scale, spread)).collect::<Vec<f64>>();
+    let (words, places, values) = (draw(3 * d, x), draw(2 * d, x - 3), draw(4, v));
+    let model = one_layer((d, format), &places, [x, w, b, v], &mut draw);
     let network = Network::new(&model, arithmetic)?;
     let vectors: Vec<Vec<Dyadic>> = words.chunks(d).map(|x| x.iter().map(|x| dyadic(*x)).collect()).collect();
     let inputs = Inputs { vectors: Vectors::Given(&vectors), ids: &[0, 1, 2, 0], offsets: &[0, 2, 4], start: None };

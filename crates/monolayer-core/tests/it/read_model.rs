@@ -305,7 +305,10 @@ fn sparse_tensors_have_the_numbers_of_dense_ones() {
     let files = [good.config.as_bytes(), &pack(&good.tensors)];
     let e = directory::model(files, good.words.as_deref().map(str::as_bytes), None, &limits).unwrap_err();
     assert_eq!(e.limit, Some("dense"));
-    // Only w1 and w2 are stored so.
+}
+
+#[test]
+fn only_w1_and_w2_are_stored_by_their_entries() {
     let mut head = Files::newer();
     head.tensor("head.weight").0 = "head.weight.values".into();
     head.refused("missing");
