@@ -44,7 +44,7 @@ def memorize(
     on_progress: Callable[[str], None] | None = None, **options: Any,
 ) -> dict:
     """Files of words with class labels into a model directory, the same to the byte as that of
-    `monolayer memorize FILE --effort fast --unchecked --out DIR` for all of them in one file.
+    `monolayer memorize FILE --effort fast --memory 512 --unchecked --out DIR` for all of them in one file.
 
     `files` is a path, a pattern such as "part-*.conll.gz", or a list of these, in order; workers must see them under the same
     names. CoNLL columns and JSON lines are cut into pieces of about `piece` bytes; all other files are read as a whole, one

@@ -44,7 +44,7 @@ def files(tmp_path_factory):
     (folder / "part-2.conll.gz").write_bytes(gzip.compress(second.encode()))
     out = folder / "model"
     subprocess.run(
-        [sys.executable, "-m", "monolayer", "memorize", folder / "all.conll", "--effort", "fast", "--unchecked", "--out", out, "--json"],
+        [sys.executable, "-m", "monolayer", "memorize", folder / "all.conll", "--effort", "fast", "--memory", "512", "--unchecked", "--out", out, "--json"],
         check=True, stdout=subprocess.PIPE,
     )
     return folder

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use monolayer::data::DataOptions;
-use monolayer::memorize::Effort;
 use monolayer::memorize::cluster::{self, Engine};
+use monolayer::memorize::{Effort, MEMORY};
 use monolayer::{Dataset, Error, Memorizer, Method};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -128,7 +128,7 @@ pub fn cluster_compile(
     progress: Option<&Bound<'_, PyAny>>,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Model> {
-    let mut memorizer = Memorizer::new().method(Method::Gated).effort(Effort::Fast);
+    let mut memorizer = Memorizer::new().method(Method::Gated).effort(Effort::Fast).memory(MEMORY);
     let mut candidates = monolayer::context_map::search::CANDIDATES;
     for (name, value) in options.into_iter().flatten() {
         let name: String = name.extract()?;

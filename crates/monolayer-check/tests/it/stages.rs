@@ -2,14 +2,14 @@
 //! every claim that the compiler proved from it.
 
 use monolayer::data::{Labels, ambiguous_corpus};
-use monolayer::memorize::Effort;
+use monolayer::memorize::{Effort, MEMORY};
 use monolayer::{Mask, Memorizer, Positions, Precision};
 use monolayer_check::{Options, Verdict, verify};
 
 #[test]
 fn claims_of_staged_models_are_verified() {
     let dir = tempfile::tempdir().unwrap();
-    let fast = || Memorizer::new().effort(Effort::Fast).candidates(16);
+    let fast = || Memorizer::new().effort(Effort::Fast).memory(MEMORY).candidates(16);
     let settings = [
         fast(),
         fast().precision(Precision::F64).free(true),

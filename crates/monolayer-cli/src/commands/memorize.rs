@@ -16,7 +16,7 @@ use monolayer::context_map::search::CANDIDATES;
 use monolayer::data::Orderings;
 use monolayer::data::positions::Positions;
 use monolayer::memorize::alphabet::architecture::{Gates, Reads};
-use monolayer::memorize::{Details, Effort, MEMORY, paper_parameters};
+use monolayer::memorize::{Details, Effort, paper_parameters};
 use monolayer::model::Storage;
 use monolayer::model::certificate::Claim;
 use monolayer::{AnyModel, Compiled, Dataset, Error, Memorizer, Method, Precision, Source};
@@ -45,7 +45,7 @@ pub struct Args {
     /// How the feed-forward block turns context ids into labels (default: gated for words with class labels, else plateau)
     #[arg(long, value_enum, help_heading = DOES)]
     method: Option<MethodArg>,
-    /// Word vectors: auto (one-hot for small alphabets, else sign:64; with --effort fast far:64, or far:32 from 65,536 words on),
+    /// Word vectors: auto (one-hot for small alphabets, else sign:64; in stages far:64, or far:32 from 65,536 words on),
     /// one-hot, sign:D, far:D (any two are far apart; D is 32 or 64), random:D or a file of words and numbers, all chosen without looking at labels; or free: the compiler may encode labels in them
     #[arg(long, value_name = "CODES", default_value = "auto", help_heading = DOES)]
     embedding: String,
@@ -79,13 +79,13 @@ pub struct Args {
     /// Number of projections to try; more give a larger gap between context ids
     #[arg(long, value_name = "N", default_value_t = CANDIDATES, help_heading = DOES)]
     candidates: usize,
-    /// Large vocabularies: how long to look for fewer hidden units. fast goes through the data in stages and is for large corpora
+    /// Large vocabularies: how long to look for fewer hidden units. From a million tokens on, fast goes through the data in stages
     #[arg(long, value_enum, default_value = "default", help_heading = DOES)]
     effort: EffortArg,
-    /// With --effort fast: megabytes for what is known of single tokens. Where they need more, the data is gone through more
-    /// often; the model is the same
-    #[arg(long, value_name = "MB", default_value_t = MEMORY >> 20, help_heading = DOES)]
-    memory: usize,
+    /// With --effort fast: go through the data in stages, whatever its size, with so many megabytes for what is known of single
+    /// tokens (512 where nothing is said). Where they need more, the data is gone through more often; the model is the same
+    #[arg(long, value_name = "MB", help_heading = DOES)]
+    memory: Option<usize>,
     /// Add a row for unknown words; they get the most frequent label
     #[arg(long, help_heading = DOES)]
     unknown: bool,
@@ -401,7 +401,6 @@ impl Args {
             .effort(self.effort.into())
             .precision(self.precision.into())
             .unknown(self.unknown)
-            .memory(self.memory.saturating_mul(1 << 20))
             .storage(self.storage.into());
         memorizer = match self.embedding.as_str() {
             "auto" => memorizer,
@@ -413,6 +412,9 @@ impl Args {
         }
         if let Some(start) = &self.start {
             memorizer = memorizer.start(start == "yes");
+        }
+        if let Some(memory) = self.memory {
+            memorizer = memorizer.memory(memory.saturating_mul(1 << 20));
         }
         if let Some(spare) = self.spare {
             memorizer = memorizer.spare(spare);

@@ -190,7 +190,7 @@ pub struct Memorizer<'a> {
     pub(super) wanted: Wanted,
     pub(super) storage: Storage,
     pub(super) spare: Option<usize>,
-    pub(super) memory: usize,
+    pub(super) memory: Option<usize>,
     pub(super) like: Option<Arc<Like>>,
     on_progress: Option<Arc<Listener<'a>>>,
 }
@@ -216,7 +216,7 @@ impl Default for Memorizer<'_> {
             wanted: Wanted::default(),
             storage: Storage::Auto,
             spare: None,
-            memory: MEMORY,
+            memory: None,
             like: None,
             on_progress: None,
         }
@@ -349,11 +349,11 @@ impl<'a> Memorizer<'a> {
         Self { spare: Some(spare), ..self }
     }
 
-    /// Bytes for what is known of single tokens, at effort [`Effort::Fast`]: where they need more, the data is gone through more often.
-    /// The model is the same.
+    /// Goes through the data in stages at effort [`Effort::Fast`], whatever its size, with so many bytes for what is known of single
+    /// tokens, such as [`MEMORY`]: where they need more, the data is gone through more often. The model is the same for any number.
     #[must_use]
     pub fn memory(self, memory: usize) -> Self {
-        Self { memory, ..self }
+        Self { memory: Some(memory), ..self }
     }
 
     /// The spare units for a dataset. A task is enumerated in full: there is nothing to edit in it.

@@ -3,7 +3,7 @@
 
 use monolayer::data::positions::Positions;
 use monolayer::data::{Labels, ambiguous_corpus};
-use monolayer::memorize::Effort;
+use monolayer::memorize::{Effort, MEMORY};
 use monolayer::{Dataset, Embedding, Mask, Memorizer, Precision};
 
 /// A corpus whose labels depend on neighbors, some of them free and some of them noise.
@@ -22,7 +22,7 @@ fn corpus(tokens: usize, seed: u64, free: usize, noise: usize) -> Dataset {
 }
 
 fn memorizers() -> Vec<Memorizer<'static>> {
-    let fast = || Memorizer::new().effort(Effort::Fast).candidates(32);
+    let fast = || Memorizer::new().effort(Effort::Fast).memory(MEMORY).candidates(32);
     vec![
         fast(),
         fast().precision(Precision::F64).seed(5),
@@ -68,7 +68,7 @@ fn memory_changes_nothing() {
 /// Words without a label, words that are always free, one token, no tokens at all in some sequences.
 #[test]
 fn odd_data() {
-    let memorizer = || Memorizer::new().effort(Effort::Fast).embedding(Embedding::Far(64));
+    let memorizer = || Memorizer::new().effort(Effort::Fast).memory(MEMORY).embedding(Embedding::Far(64));
     for (tokens, labels) in [
         (vec![vec!["a"]], vec![vec![Some("X")]]),
         (vec![vec!["a"]], vec![vec![None]]),

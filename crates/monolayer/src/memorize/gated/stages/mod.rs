@@ -38,7 +38,7 @@ use crate::data::{Dataset, Labels, Tokens, Vocabulary};
 use crate::error::{Error, Result};
 use crate::memorize::compiled::{Compiled, Details};
 use crate::memorize::model_labels;
-use crate::memorize::settings::{Effort, Memorizer, Precision};
+use crate::memorize::settings::{Effort, MEMORY, Memorizer, Precision};
 use build::Stages;
 use contexts::{ContextRule, GroupContexts};
 use passes::{InMemory, LabelPass, PlacePass, Runner};
@@ -46,6 +46,8 @@ use sample::Sample;
 use shard::Shard;
 use word_groups::{GroupTable, WordLabels};
 
+/// From so many tokens on, data is memorized in stages unless asked otherwise.
+const LARGE: usize = 1_000_000;
 /// Up to so many words codes are of dimension 64; beyond, the codes of dimension 32 make smaller models.
 const LONG_CODES: usize = 1 << 16;
 /// From so many contexts on, projections on the grid of single precision collide too often to be worth a search.
@@ -59,6 +61,7 @@ const SEARCHES: u64 = 4;
 pub fn fit(memorizer: &Memorizer, data: &Dataset) -> bool {
     let places = data.longest() + usize::from(memorizer.start);
     memorizer.effort == Effort::Fast
+        && (memorizer.memory.is_some() || data.tokens() >= LARGE)
         && memorizer.text.is_none()
         && memorizer.like.is_none()
         && matches!(memorizer.wanted.embedding, None | Some(Embedding::Far(_)))
@@ -76,7 +79,7 @@ pub fn memorize(data: &Dataset, memorizer: &Memorizer) -> Result<Compiled> {
         return Err(no_words());
     };
     let shards = Shard::all(data, word_ids, label_ids);
-    memorize_with(data, &InMemory { shards, memory: memorizer.memory }, memorizer)
+    memorize_with(data, &InMemory { shards, memory: memorizer.memory.unwrap_or(MEMORY) }, memorizer)
 }
 
 fn no_words() -> Error {
