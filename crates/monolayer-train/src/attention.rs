@@ -51,7 +51,7 @@ pub struct Softmax<R> {
 }
 
 /// What the way back knows of sixteen queries: their components, the gradients of what they read, their softmax, dg . g.
-struct Block<'a, R> {
+struct QueryBlock<'a, R> {
     first: usize,
     q: &'a [Lanes<R>],
     dg: &'a [Lanes<R>],
@@ -241,14 +241,14 @@ impl<'a, R: Real> Sequence<'a, R> {
 
     /// The weights of key `j` for a block of queries, and the gradients of its scores.
     #[inline(always)]
-    fn weights_back(&self, block: &Block<R>, j: usize) -> [Lanes<R>; 2] {
+    fn weights_back(&self, block: &QueryBlock<R>, j: usize) -> [Lanes<R>; 2] {
         let p = times(exponentials(self.scores(block.q, block.first, j), &block.top), &block.scale);
         [p, self.score_gradients(&p, block.dg, &block.along, j)]
     }
 
     /// What a block of queries adds to the gradients, for heads of size 1.
     #[inline(always)]
-    fn keys_one_by_one(&self, block: &Block<R>, dq: &mut [Lanes<R>], dk: &mut [R], mut dv: Option<&mut [R]>) {
+    fn keys_one_by_one(&self, block: &QueryBlock<R>, dq: &mut [Lanes<R>], dk: &mut [R], mut dv: Option<&mut [R]>) {
         let (q, dg, dq) = (&block.q[0], &block.dg[0], &mut dq[0]);
         let k = self.component(self.k, 0);
         for j in 0..self.visible(block.first) {
@@ -274,7 +274,7 @@ impl<'a, R: Real> Sequence<'a, R> {
     /// The same for larger heads: sixteen keys at a time, whose weights are turned around, so that the sums over the queries are sums of
     /// lanes of keys, for all components.
     #[inline(always)]
-    fn keys_by_tiles(&self, block: &Block<R>, dq: &mut [Lanes<R>], dk: &mut [R], mut dv: Option<&mut [R]>) {
+    fn keys_by_tiles(&self, block: &QueryBlock<R>, dq: &mut [Lanes<R>], dk: &mut [R], mut dv: Option<&mut [R]>) {
         let visible = self.visible(block.first);
         for start in (0..visible).step_by(LANES) {
             let keys = LANES.min(visible - start);
@@ -335,7 +335,7 @@ impl<'a, R: Real> Sequence<'a, R> {
             for l in 0..lanes {
                 (top[l], scale[l]) = (softmax[first + l].top, R::ONE / softmax[first + l].total);
             }
-            let block = Block { first, q, dg, top, scale, along };
+            let block = QueryBlock { first, q, dg, top, scale, along };
             let dv = dv.as_deref_mut();
             if self.size == 1 {
                 self.keys_one_by_one(&block, dq_lanes, dk, dv);

@@ -19,7 +19,7 @@ use crate::rows::{BatchRows, LateRows};
 use crate::team::{self, Task};
 pub use crate::times::Times;
 use crate::times::{Part, Watch};
-use crate::update::{self, Block, blocks};
+use crate::update::{self, ParameterBlock, blocks};
 use monolayer::arithmetic::arg_max;
 
 /// A mean loss above this is no longer training.
@@ -36,7 +36,7 @@ pub struct Engine<R> {
     clip: Option<f64>,
     dense_embedding: bool,
     /// The dense parameters, a block at a time.
-    blocks: Vec<Block>,
+    blocks: Vec<ParameterBlock>,
     parameters: Parameters<R>,
     /// Momentum and mean square, laid out as the parameters.
     first: Parameters<R>,
@@ -288,7 +288,7 @@ impl<R: Real> Engine<R> {
         let update: Update<R> = self.optimizer.update(self.steps, rate);
         let Self { parameters, first, second, blocks, .. } = self;
         let words = if let Tokens::Words(ids) = batch.tokens { ids } else { &[] };
-        let targets = update::Targets { parameters, first, second, blocks };
+        let targets = update::Moved { parameters, first, second, blocks };
         let chunks = &mut self.chunks[..used];
         let norm = targets.step(&update, self.clip, chunks, &mut self.rows, (words, self.architecture.dim));
         self.rates.push(rate);

@@ -20,14 +20,14 @@ const ROWS: usize = 64;
 
 /// Some of the dense parameters, and whether steps move them.
 #[derive(Debug, Clone)]
-pub(crate) struct Block {
+pub(crate) struct ParameterBlock {
     pub range: Range<usize>,
     pub moves: bool,
 }
 
 /// A range in parts of at most [`BLOCK`] numbers.
-pub(crate) fn blocks(range: Range<usize>, moves: bool) -> impl Iterator<Item = Block> {
-    range.clone().step_by(BLOCK).map(move |start| Block { range: start..range.end.min(start + BLOCK), moves })
+pub(crate) fn blocks(range: Range<usize>, moves: bool) -> impl Iterator<Item = ParameterBlock> {
+    range.clone().step_by(BLOCK).map(move |start| ParameterBlock { range: start..range.end.min(start + BLOCK), moves })
 }
 
 /// A part of the parameters.
@@ -82,14 +82,14 @@ impl<R: Real> Share<'_, R> {
 }
 
 /// What a step changes.
-pub(crate) struct Targets<'a, R> {
+pub(crate) struct Moved<'a, R> {
     pub parameters: &'a mut Parameters<R>,
     pub first: &'a mut Parameters<R>,
     pub second: &'a mut Parameters<R>,
-    pub blocks: &'a [Block],
+    pub blocks: &'a [ParameterBlock],
 }
 
-impl<R: Real> Targets<'_, R> {
+impl<R: Real> Moved<'_, R> {
     /// One step with the gradients of some chunks, the first of which then holds the sum of the dense ones; `words` are the batch's, if
     /// it has words. Returns the norm of the gradient, which is made no longer than `clip`.
     pub fn step(
